@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/images.h"
+#include "agent/master_link/code_archive.h"
 #include "agent/sandbox/confine.h"
 #include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
@@ -31,11 +32,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kMaxArchiveBytes = 128LL << 20;
 /// Builds at a time on a machine: a compiler takes a core and up to 2 GB.
 constexpr int kCpusPerBuild = 4, kMaxBuilds = 4;
 constexpr char kModelDirectory[] = "the model directory";
-constexpr Duration kFetchTimeout = 5min;  // all attempts together; covers a restart of the master
 
 /// Returns the compiler's first error on a line of its own, or "".
 std::string first_error(const std::string& output) {
@@ -59,61 +58,6 @@ std::string host_of(std::string_view address) {
   address = address.substr(0, address.rfind(':'));
   const bool v6 = address.starts_with('[') && address.ends_with(']');
   return std::string(v6 ? address.substr(1, address.size() - 2) : address);
-}
-
-/// Downloads the context once and verifies its digest.
-Result<std::string> fetch_once(const Order& order, const Site& site, std::stop_token stop) {
-  grpc::ClientContext context;
-  context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(120, GPR_TIMESPAN)));
-  const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
-  v1::GetContextRequest request;
-  request.set_allocation_id(order.message.allocation_id());
-  request.set_digest(order.message.code_archive());
-  const auto reader = v1::AgentService::NewStub(site.channel)->GetContext(&context, request);
-  std::string bytes;
-  v1::GetContextResponse piece;
-  while (reader->Read(&piece)) {
-    bytes += piece.chunk();
-    // The cancellation makes Finish() fail, so an oversized context is rejected.
-    if (static_cast<std::int64_t>(bytes.size()) > kMaxArchiveBytes) context.TryCancel();
-  }
-  const grpc::Status status = reader->Finish();
-  if (!status.ok())
-    return fail(static_cast<Code>(status.error_code()),
-                "fetching the code archive failed: " + status.error_message());
-  if (sha256_hex(bytes) != order.message.code_archive()) {
-    return fail(Code::kUnavailable, "fetching the code archive failed: wrong digest");
-  }
-  return bytes;
-}
-
-/// Returns the archive of the context from the cache, else from the master, with back-off on transient
-/// errors. Sets `is_new` if the cache did not have it.
-Result<std::string> fetch_context(const Order& order, const Site& site, std::stop_token stop, bool& is_new) {
-  const std::string& digest = order.message.code_archive();
-  // The digest becomes a file name.
-  if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return fail(Code::kInvalidArgument, "digest of the code archive: must be 64 hexadecimal digits");
-  }
-  const std::string path = site.data.contexts() + "/" + digest + ".tar.gz";
-  if (auto bytes = read_file(path, kMaxArchiveBytes); bytes && sha256_hex(*bytes) == digest) {
-    build::touch_entry(path);
-    return bytes;
-  }
-  Result<std::string> bytes = fail(Code::kUnavailable, "");
-  const MonoTime deadline = mono_now() + kFetchTimeout;
-  for (Duration nap = 200ms; mono_now() < deadline; nap = std::min<Duration>(nap * 2, 5s)) {
-    bytes = fetch_once(order, site, stop);
-    if (stop.stop_requested()) return fail(Code::kCancelled, "stopped");
-    const Code code = bytes ? Code::kUnknown : bytes.error().code;
-    if (bytes || (code != Code::kUnavailable && code != Code::kDeadlineExceeded && code != Code::kCancelled))
-      break;
-    log::debug("code archive not fetched yet", {{"reason", bytes.error().message}});
-    (void)wait_until([&] { return stop.stop_requested(); }, nap);
-  }
-  if (bytes) TRY(write_file_atomic(path, *bytes, 0600));
-  is_new = true;
-  return bytes;
 }
 
 /// One preparation, with the log that users read.
@@ -172,7 +116,8 @@ class Preparation {
       const Status made = make_directories(dir_.workdir(), 0700);
       return made ? std::nullopt : std::optional(lost(made.error()));
     }
-    const auto archive = fetch_context(order_, site_, stop_, has_new_entry_);
+    const auto archive =
+        fetch_code_archive(order_.message, site_.channel, site_.data.contexts(), stop_, has_new_entry_);
     if (!archive) return end_of(archive.error(), kModelDirectory);
     if (auto done = unpack(*archive, dir_.workdir()); !done) return end_of(done.error(), kModelDirectory);
     return std::nullopt;

@@ -182,23 +182,23 @@ Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir,
     const auto from = each.at("host_path").get<std::string>(),
                to = each.at("container_path").get<std::string>();
     TRY_ASSIGN(const std::string real, resolve(from));
-    std::optional<Access> access;
-    for (const char* system : {"/usr", "/opt"})
-      if (is_below(real, system)) access = Access::kRead;
+    Access access = Access::kRead;
+    bool visible = is_below(real, "/usr") || is_below(real, "/opt");
     for (const BindMount& mount : site.settings.bind_mounts) {
       const auto shown = resolve(mount.path);
       if (!shown || !is_below(real, *shown)) continue;
       const bool writes = mount.writable && !each.value("read_only", false);
       access = writes ? Access::kWriteAsOwner : Access::kReadAsOwner;
+      visible = true;
     }
     for (const std::string& own : {site.data.path(), site.models})
-      if (is_below(real, own) || is_below(own, real)) access.reset();
-    if (!access)
+      if (is_below(real, own) || is_below(own, real)) visible = false;
+    if (!visible)
       return fail(Code::kPermissionDenied, "bind_mounts: tasks of agent " + site.settings.id +
                                                " do not see " + from +
                                                "; an administrator can add it to bind_mounts of the agent");
     const std::string inside = to.starts_with('/') ? to : dir.workdir() + "/" + to;
-    sandbox.mounts.push_back({real, fs::path(inside).lexically_normal().string(), *access});
+    sandbox.mounts.push_back({real, fs::path(inside).lexically_normal().string(), access});
   }
   return {};
 }

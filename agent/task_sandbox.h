@@ -60,8 +60,8 @@ std::string bucket_storage(const std::string& experiment_config);
 
 /// Returns the sandbox of the task in `dir`. `model`: its built model, or "". `root`: the files of its image,
 /// or "". Creates the directory of the checkpoint storage if it is missing. Errors: kPermissionDenied for a
-/// storage directory that would expose the system or the agent, and for a bind mount of a directory that tasks
-/// of this agent do not see; file system errors.
+/// storage directory that would expose the system or the agent, and for a bind mount of a directory that
+/// tasks of this agent do not see; file system errors.
 Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site& site,
                              const std::string& model, const std::string& root = "");
 

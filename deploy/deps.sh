@@ -19,7 +19,8 @@ build_packages=(
   libseccomp-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(
-  git catch2 clang-format python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev chromium python3
+  git catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev
+  chromium python3
   python3-botocore
 )
 engines_packages=(

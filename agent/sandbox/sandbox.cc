@@ -72,11 +72,11 @@ void add_image_directory(std::vector<std::string>& command, const std::string& r
 /// The files of an image, without the places of other mounts.
 void add_image(std::vector<std::string>& command, const Sandbox& sandbox) {
   std::set<std::string> covered{"/dev", "/proc", "/run", "/sys", "/tmp", "/var"};
-  constexpr std::array kNames{"/etc/hosts", "/etc/resolv.conf"};
-  covered.insert(kNames.begin(), kNames.end());
+  constexpr std::array kNetworkFiles{"/etc/hosts", "/etc/resolv.conf"};
+  covered.insert(kNetworkFiles.begin(), kNetworkFiles.end());
   for (const SandboxMount& mount : sandbox.mounts) covered.insert(mount.inside);
   add_image_directory(command, sandbox.root, "", covered);
-  for (const char* path : kNames) {
+  for (const char* path : kNetworkFiles) {
     std::error_code error;
     if (const fs::path real = fs::canonical(path, error); !error)
       add(command, {"--ro-bind", real.string(), path});

@@ -143,7 +143,7 @@ Status agent_up(Session&, const AgentUpOptions& options) {
   }
   std::vector<std::string> arguments{"--master", options.host, "--id", options.name};
   if (!options.pool.empty()) arguments.insert(arguments.end(), {"--pool", options.pool});
-  // An agent of a cluster whose master runs here joins with the token of this machine.
+  // An agent of a cluster with its master here joins with the token of this machine.
   const std::string token = daemons.directory() + "/" + kMaster + "/agent-join-token";
   if (!options.join_token.empty() || path_exists(token))
     arguments.insert(arguments.end(),

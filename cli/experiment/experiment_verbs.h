@@ -10,7 +10,6 @@ Command describe_verb();
 Command diff_verb();
 Command list_verb();
 Command list_trials_verb();
-Command move_verb();
 /// `set` with its verbs: name, description, priority, weight, max-slots, gc-policy.
 Command set_verb();
 Command simulate_verb();

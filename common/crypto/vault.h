@@ -31,7 +31,7 @@ class Vault {
   /// Name of the key that encrypts.
   const std::string& key_id() const { return keys_.front().id; }
   /// Encrypts a text as "sealed:1:KEY:...". The nonce is derived from the text: equal texts are equal when
-  /// sealed by the same key, so that rows remain comparable. Who reads the rows learns which secrets are
+  /// sealed by the same key, so that rows remain comparable. A reader of the rows learns which secrets are
   /// equal.
   std::string seal(std::string_view text) const;
   /// Decrypts. Errors: kDataLoss (not sealed, altered, or sealed by a key that the file no longer has).

@@ -197,7 +197,7 @@ Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& d
     if (!manifest && manifest.error().code != Code::kNotFound) return tl::unexpected(manifest.error());
     TRY_ASSIGN(const auto files, manifest ? files_of_manifest(bucket, uuid, *manifest, partial)
                                           : files_of_another(bucket, uuid, partial));
-    const Status got = bucket.get_files(files);
+    Status got = bucket.get_files(files);
     // A file that the manifest lists is missing.
     if (!got && got.error().code == Code::kNotFound) return fail(Code::kDataLoss, got.error().message);
     if (!got) return got;
@@ -206,7 +206,7 @@ Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& d
     if (::rename(partial.c_str(), directory.c_str()) != 0) return fail_errno(directory);
     return {};
   };
-  const Status done = attempt();
+  Status done = attempt();
   if (!done) (void)remove_tree(partial);
   return done;
 }

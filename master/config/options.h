@@ -32,7 +32,7 @@ struct MasterConfig {
   /// Default of pools that are not in `pools`.
   SchedulerConfig scheduler;
   std::map<std::string, SchedulerConfig> pools;
-  /// Pools whose agents are jobs of an engine.
+  /// Pools with jobs of an engine as agents.
   std::map<std::string, ProviderConfig> providers;
   Json checkpoint_storage;  ///< default of experiments
   /// Default of experiments, in the layout of their configuration.
@@ -70,7 +70,7 @@ struct MasterConfig {
   /// Limits of concurrent connections, in total and from one address.
   int connections = 2000, connections_per_address = 64;
   std::string secrets_key_file;
-  /// Reverse proxies whose X-Forwarded-For is believed.
+  /// Reverse proxies with a trusted X-Forwarded-For.
   Networks trusted_proxies;
 };
 

@@ -43,7 +43,7 @@ struct PilotRules {
   int max_nodes = 1;       ///< limit on the nodes of one pilot
   /// A pilot without work for this long is released.
   Duration idle_timeout = std::chrono::minutes(5);
-  /// No allocation starts on a pilot whose end is nearer than this. 0: no limit.
+  /// No allocation starts on a pilot that ends sooner than this. 0: no limit.
   Duration min_time_left{};
   /// Each pilot is for one allocation, and is released when that has ended.
   bool per_allocation = false;
@@ -66,7 +66,7 @@ struct Options {
   /// Rules of pools that are not in `pools`.
   scheduler::Rules pool_rules;
   std::map<std::string, scheduler::Rules> pools;
-  /// Rules of the pools whose agents are pilots.
+  /// Rules of the pools of pilots.
   std::map<std::string, PilotRules> providers;
   /// Names this cluster within pilot names: letters, digits and hyphens. Set with `providers`.
   std::string cluster;
@@ -130,7 +130,7 @@ class Core {
   const QuotaTable& quotas() const;
   /// Returns the agents of a pool in the form given to its scheduler.
   std::vector<scheduler::Agent> agents_of(const std::string& pool) const;
-  /// Rules of the pools whose agents are pilots.
+  /// Rules of the pools of pilots.
   const std::map<std::string, PilotRules>& providers() const;
   /// Pilots that have not ended, by name.
   std::map<std::string, Pilot> pilots() const;

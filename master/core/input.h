@@ -361,12 +361,12 @@ struct ProviderState {
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
-                           ContinueSearch, BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments,
-                           AgentConnected, AgentDisconnected, AgentStopping, AgentProblem, SlotProblems,
-                           AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation, ReportCheckpoint,
-                           ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption, HarnessAlive,
-                           EndTrial, TakeUpTrial, CancelRetries, AskToLeave, MarkDaemon, PilotState,
-                           ProviderState, Tick>;
+using Input =
+    std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
+                 BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments, AgentConnected,
+                 AgentDisconnected, AgentStopping, AgentProblem, SlotProblems, AgentLeft, AllocationUpdated,
+                 HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress,
+                 ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, CancelRetries,
+                 AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -68,7 +68,7 @@ class Pilots {
   std::map<std::string, Pilot> all() const;
   /// Returns why a pool gets no pilots, for people; "" without a known reason.
   std::string problem(const std::string& name) const;
-  /// Removes ended pilots, whose rows have been written.
+  /// Removes ended pilots after their rows have been written.
   void forget_ended();
   /// Errors: kDataLoss (a pilot has ended or is there twice).
   Status restore(std::vector<Pilot> rows, std::int64_t next, Now now);

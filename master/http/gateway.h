@@ -35,7 +35,7 @@ struct GatewayLimits {
   bool secure_cookie = false;
 };
 
-/// Sender of a request whose body has not been read.
+/// Sender of a request with an unread body.
 struct Entrance {
   std::string method;            ///< path of the RPC
   std::string authorization;     ///< "Bearer TOKEN", from the header or the session cookie; "" without

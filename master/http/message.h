@@ -66,7 +66,7 @@ class Exchange {
   virtual void upgrade(Response head, Received received, std::function<void()> closed);
 };
 
-/// Decision about a request whose body has not been read.
+/// Decision about a request with an unread body.
 struct Admission {
   /// Set: the reply to the request. Its body is not read.
   std::optional<Response> refusal;

@@ -107,8 +107,8 @@ bool is_enum_value(const Json& value, const pb::EnumDescriptor& type) {
   return type.FindValueByName(name) || name.find_first_not_of("-0123456789") == name.npos;
 }
 
-/// Path of the first field that `type` does not have and that would set something, or whose enumeration does
-/// not have the value; "" when there is none. Null and empty lists and objects set nothing: clients of
+/// Path of the first field that `type` does not have and that would set something, or of the first value that
+/// its enumeration lacks; "" when there is none. Null and empty lists and objects set nothing: clients of
 /// Determined AI send them for what they leave out.
 std::string unknown_field(const Json& json, const pb::Descriptor& type) {
   if (!json.is_object() || type.file()->package() == "google.protobuf") return "";

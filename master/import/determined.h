@@ -32,7 +32,7 @@ struct ImportReport {
   std::vector<std::string> notes;
 };
 
-/// Imports everything that `from` holds into `to`, whose schema must be current. The first user keeps the
+/// Imports everything that `from` holds into `to`; its schema must be current. The first user keeps the
 /// password that it has in `to`; other users keep those of the source. Experiments and trials that had not
 /// ended are canceled. Errors: kFailedPrecondition (`from` is not a database of Determined AI 0.38, or `to`
 /// has experiments, models, or users besides the first); those of both databases.

@@ -48,7 +48,7 @@ Sender::Attempt Sender::send(const db::WebhookEvent& event) const {
                 "the host has an address of the master's own machine, link or private network; an "
                 "administrator can name it in " +
                 options_.egress.setting};
-  // The endpoint took a message whose answer is too long to read.
+  // The endpoint took a message, but its answer is too long to read.
   if (!answer && answer.error().code == Code::kResourceExhausted)
     return {.over = true, .taken = true, .outcome = "delivered"};
   if (!answer) return {.outcome = answer.error().message};

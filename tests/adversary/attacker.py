@@ -13,7 +13,7 @@ SEARCHER = "searcher: {name: single, metric: loss, max_length: {batches: 10}}"
 
 
 class Attacker:
-    """A signed-in user who calls the HTTP API of a cluster."""
+    """A signed-in user that calls the HTTP API of a cluster."""
 
     def __init__(self, cluster, name, password):
         self.cluster = cluster

@@ -1,5 +1,5 @@
 """Trials that attack while they are compiled and when they are loaded: they embed files of the master, and reach for
-the build cache, whose entries other trials load. The same attempts succeed without a sandbox."""
+the build cache; other trials load its entries. The same attempts succeed without a sandbox."""
 import os
 import pathlib
 import re

@@ -34,7 +34,7 @@ class CheckpointLinks(unittest.TestCase):
         self.assertEqual(found.get("model", b"mine"), b"mine")
 
     def reported_link(self, number, name):
-        """A checkpoint whose directory is a link to the master's data directory, with one file."""
+        """A checkpoint with a link as its directory, to the master's data directory, with one file."""
         uuid = UUID % number
         self.storage.mkdir(exist_ok=True)
         (self.storage / uuid).symlink_to(self.cluster.dir / "master")

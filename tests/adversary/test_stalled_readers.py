@@ -53,7 +53,7 @@ class StalledReaders(unittest.TestCase):
 
     @classmethod
     def open_download(cls):
-        """A download whose reply is not read."""
+        """A download with an unread reply."""
         one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         one.connect(("127.0.0.1", cls.cluster.port))

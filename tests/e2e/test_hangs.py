@@ -20,7 +20,7 @@ class Hangs(unittest.TestCase):
         cls.empty.mkdir()
 
     def failure(self, how):
-        """The description and the log of a trial whose rank 1 leaves out one of ten all-reduces."""
+        """The description and the log of a trial in which rank 1 leaves out one of ten all-reduces."""
         program = pathlib.Path(BUILD).resolve() / "bin" / "hang_program"
         id = self.cluster.create(self.empty, command(f"det-launch -- {program} {how}", max_restarts=0, hang_timeout=2,
                                                      resources="{slots_per_trial: 3}"))

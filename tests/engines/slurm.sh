@@ -161,7 +161,7 @@ start() {
   cat "$dir/env"
 }
 
-# processes DIR: ids of the processes whose environment names this Slurm: daemons, steps and jobs. The environment
+# processes DIR: ids of the processes with this Slurm in their environment: daemons, steps and jobs. The environment
 # of this script and of its children does too, so these are left out.
 processes() {
   local entry pid

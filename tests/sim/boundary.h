@@ -56,7 +56,7 @@ class Boundary {
   std::set<RequestId> requests_;
   std::set<TaskId> tasks_;
   std::set<std::pair<AgentId, AllocationId>> kills_;  ///< kills that have been sent
-  std::set<std::string> cancels_;                     ///< pilots whose cancellation has been sent
+  std::set<std::string> cancels_;                     ///< pilots with a sent cancellation
   std::vector<core::Write> late_;                     ///< rows for the next step
 };
 

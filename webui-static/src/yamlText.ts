@@ -33,7 +33,7 @@ const PARTS: readonly [Part['kind'], RegExp][] = [
   ['plain', /^(?:[\s{}[\],:]+|-(?=\s|$)|[^\s{}[\],]+)/],
 ];
 
-// A line in parts, whose texts together are the line.
+// A line in parts; their texts together are the line.
 export function parts(line: string): Part[] {
   const out: Part[] = [];
   for (let at = 0; at < line.length; ) {

@@ -1,5 +1,5 @@
-// State of an optimizer whose layout only its own save() and load() define, as plain data. save() writes to
-// an archive in memory, which is converted; a file never contains LibTorch's archive, which may contain code.
+// State of an optimizer as plain data; only its own save() and load() define the layout. save() writes to an
+// archive in memory, which is converted; a file never contains LibTorch's archive, which may contain code.
 #pragma once
 
 #include <torch/optim/optimizer.h>

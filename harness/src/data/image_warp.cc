@@ -47,7 +47,7 @@ Matrix inverse_of(const Affine& map, const Point& center) {
   return m;
 }
 
-/// Homogeneous coordinates [1, height * width, 3] of pixels whose first one is at (left, top).
+/// Homogeneous coordinates [1, height * width, 3] of pixels; the first one is at (left, top).
 torch::Tensor positions(double left, double top, std::int64_t height, std::int64_t width) {
   const auto line = [](double first, std::int64_t count) {
     return at::linspace(first, first + static_cast<double>(count - 1), count, torch::kFloat);

@@ -147,7 +147,7 @@ class Fit {
     (void)searcher_value(metrics);
   }
 
-  /// True when training starts from a checkpoint whose validation has not been reported.
+  /// True when training starts from a checkpoint without a reported validation.
   bool is_validation_due() const { return progress_.validation_due; }
 
   /// Runs validation, reports it, and requests a checkpoint when the policy demands one. When it fails, the

@@ -75,7 +75,7 @@ class ProjectService final : public Service {
 /// Checks the name of a project or workspace: 1 to 80 bytes of UTF-8, no control characters, no spaces at the
 /// ends. `what` names the object in the error, kInvalidArgument.
 Status check_title(const std::string& name, const std::string& what);
-/// kFailedPrecondition for a project that is archived, or whose workspace is. kNotFound.
+/// kFailedPrecondition for an archived project or workspace. kNotFound.
 Status check_open(db::Pool& pool, std::int64_t project);
 void to_proto(const db::ProjectRow& row, v1::Project* out);
 

@@ -23,7 +23,7 @@ class MetricNames {
   /// Pairs of group and name of one trial.
   static constexpr std::size_t kMaxPerTrial = 2000;
 
-  /// Adds the metrics of a report whose sender is authorized. `room` is the outcome of the quota of the
+  /// Adds the metrics of a report by an authorized sender. `room` is the outcome of the quota of the
   /// trial's owner: its error is returned for new metrics of a trial that has reported before, or with
   /// `fresh`. A trial of an earlier master begins again with the metrics that it had. Errors:
   /// kInvalidArgument beyond kMaxPerTrial, and those of `room`; then nothing is added. Never blocks.

@@ -438,7 +438,7 @@ struct BulkWriter::Impl {
   std::map<std::pair<TrialId, std::string>, std::int64_t> grown;
   Lane<Pack, Status> packs;
   Lane<MetricBatch, Status> metrics;
-  // Both precede `logs`, whose thread uses them.
+  // Both precede `logs`: its thread uses them.
   LogTriggers triggers;
   LogPolicies policies;
   Lane<LogBatch, Result<std::int64_t>> logs;

@@ -116,7 +116,7 @@ auto field(std::string name, Written written = Written::kAlways, std::string cas
                   std::move(expression)};
 }
 
-/// A table whose rows are values of T. The address of its statements is constant, as Statement requires.
+/// A table with rows of type T. The address of its statements is constant, as Statement requires.
 template <typename T>
 class Table {
  public:

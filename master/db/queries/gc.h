@@ -41,7 +41,7 @@ struct KeepCheckpoint {
   std::optional<double> metric;  ///< of the validation at the same step; may be NaN
   bool damaged = false;
 };
-/// Lists the checkpoints of an experiment by trial and steps. Empty for a detached experiment, whose files
+/// Lists the checkpoints of an experiment by trial and steps. Empty for a detached experiment: its files
 /// belong to the user.
 Result<std::vector<KeepCheckpoint>> list_keep_checkpoints(Pool& pool, ExperimentId id);
 

@@ -13,7 +13,7 @@ using std::chrono::seconds;
 
 scheduler::Demand want(int slots, bool single_node = false) { return {TaskKey(), slots, single_node}; }
 
-/// A core whose default pool is supplied by pilots of 4 slots a node.
+/// A core with a default pool of pilots of 4 slots a node.
 Options supplied(int max_pilots = 2) {
   Options options;
   options.cluster = "c";

@@ -1,5 +1,5 @@
 // API calls for commands, which run once, with or without slots, and for notebooks, shells and TensorBoards,
-// which are commands whose program the cluster chooses.
+// which are commands with a program that the cluster chooses.
 import { address, change, get } from '../http';
 
 export interface Command {

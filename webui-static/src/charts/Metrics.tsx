@@ -179,7 +179,7 @@ const GHOSTS = [0, 1, 2, 3];
 // A longer key scrolls.
 const MANY_KEYS = 24;
 
-// A trial whose curves are drawn.
+// A trial with drawn curves.
 export interface Curve {
   id: number; // of the trial
   startTime?: string | null | undefined;
@@ -206,7 +206,7 @@ interface Props {
   system?: boolean; // show system metrics instead of training metrics
   keyed?: boolean; // show the key of the trials
   groups?: { of: (trial: number) => GroupOf | undefined; colors: readonly string[] } | undefined; // draw means of groups
-  objective?: string | undefined; // the metric whose panel comes first
+  objective?: string | undefined; // the metric of the first panel
 }
 
 export function Metrics({ curves, single = false, ended, system = false, keyed = true, groups, objective }: Props) {

@@ -57,7 +57,7 @@ export function requestsOf(stale: Stale, data: readonly MetricSeries[]): { group
 
 interface Held {
   scope: string; // range and number of points
-  trials: Set<number>; // whose series are loaded
+  trials: Set<number>; // trials with loaded series
   data: MetricSeries[];
   stale: Stale;
 }

@@ -227,7 +227,7 @@ export function onGrid(all: readonly XY[], cells: number): (number | null | unde
   return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
 }
 
-// The panels whose names contain every word of a text.
+// The panels with every word of a text in their names.
 export function matching(panels: readonly Panel[], text: string): Panel[] {
   const words = text.toLowerCase().split(/\s+/);
   return panels.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));

@@ -13,7 +13,7 @@ export interface Uneven {
   others: number; // mean of the others' means
 }
 
-// The GPU whose mean utilization is furthest from that of the others; undefined if all are close, or there is one.
+// The GPU with the mean utilization furthest from the others; undefined if all are close, or there is one.
 export function unevenGpu(all: readonly MetricSeries[]): Uneven | undefined {
   const means = all.flatMap(({ group, name, values }) => {
     const gpu = group === 'gpu' ? NAME.exec(name)?.[1] : undefined;

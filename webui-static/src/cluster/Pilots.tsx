@@ -55,7 +55,7 @@ function PoolOf({ pool, pilots, now }: { pool: calls.PilotPool; pilots: readonly
   );
 }
 
-// Nothing on clusters whose agents are started by administrators.
+// Nothing on clusters with agents that administrators start.
 export function Pilots({ now }: { now: number }) {
   const { data, error, reload } = usePilots();
   return (

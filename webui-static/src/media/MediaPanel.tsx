@@ -23,7 +23,7 @@ export interface Props {
   curves: readonly Curve[]; // of the drawn runs
 }
 
-// The trials whose rows are in sight.
+// The trials with rows in sight.
 function useSight(): [ReadonlySet<number>, (element: HTMLElement | null) => void] {
   const seen = useSignal<ReadonlySet<number>>(new Set());
   const observer = useRef<IntersectionObserver>();

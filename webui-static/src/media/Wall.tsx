@@ -29,7 +29,7 @@ interface Drawn {
   images: (string | undefined)[]; // digest and age of each tile
 }
 
-// Draws the tiles that differ from those on the canvas. A tile whose image is not decoded yet keeps its former one.
+// Draws the tiles that differ from those on the canvas. A tile without a decoded image keeps its former one.
 function draw(canvas: HTMLCanvasElement, tiling: Tiling, { name, rows, steps, current, contents }: Props, before: Drawn | undefined): Drawn {
   const ink = canvas.getContext('2d');
   const kept = before?.tiling === tiling ? before.images : [];

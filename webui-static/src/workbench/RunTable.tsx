@@ -41,7 +41,7 @@ interface Props {
   heat: Heat;
   chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows cannot be chosen
   colors: ReadonlyMap<number, string>; // of the drawn runs, by id
-  closed: Signal<ReadonlySet<string>>; // groups whose runs are hidden
+  closed: Signal<ReadonlySet<string>>; // groups with hidden runs
   draw: (run: Run) => void; // draws or removes its curves
   top: readonly Run[]; // stay below the head while the others scroll
   pin: (run: Run) => void; // puts a run there or takes it away

@@ -23,7 +23,7 @@ interface Props {
 
 const title = (key: string, kind: RunKind): string => (isOpen(key) ? key : (column(key, kind)?.title ?? key));
 
-// A menu whose content is rendered while it is open.
+// A menu; its content is rendered while it is open.
 function Menu({ label, children }: { label: string; children: () => ComponentChildren }) {
   const open = useSignal(false);
   return (

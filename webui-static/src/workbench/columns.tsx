@@ -43,7 +43,7 @@ const word = (key: string, title: string, width: number): Column => ({ key, titl
 // The progress of a run, 0..1.
 const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
 
-// Rows whose values decide how a column is aligned.
+// Rows with the values that decide how a column is aligned.
 const SAMPLE = 50;
 
 const FIXED: Column[] = [

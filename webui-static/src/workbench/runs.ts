@@ -11,7 +11,7 @@ export interface Run {
   label: string; // in keys and tooltips
   state: string;
   experiment: Experiment;
-  trial: Trial | undefined; // whose curves and values are shown
+  trial: Trial | undefined; // the trial of the shown curves and values
   training: JsonObject | undefined; // metrics at the best validation
 }
 

@@ -9,7 +9,7 @@ export const MAX_DRAWN = 200;
 // The trial under the pointer, in the table or in a chart.
 export const hovered = signal<number | undefined>(undefined);
 
-// The trial whose curves a run shows; undefined before it is known.
+// The trial of the curves that a run shows; undefined before it is known.
 export const trialOf = (run: Run): number | undefined => run.trial?.id || run.experiment.trialIds[0] || undefined;
 
 // Whether a run has reported a metric. Queued runs have no curves.

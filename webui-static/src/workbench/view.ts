@@ -13,7 +13,7 @@ export interface View {
   columns: string[] | undefined; // undefined: the default
   pins: string[]; // columns that stay visible on the left
   heat: string[]; // columns colored by value
-  groups: string[]; // columns whose values group the rows
+  groups: string[]; // columns with the values that group the rows
   drawn: number[] | undefined; // ids of the runs with curves; undefined: the first rows
   top: number[]; // ids of the runs that stay above the others
 }
@@ -60,7 +60,7 @@ export function writeView(change: Partial<View>): Record<string, string> {
   return out;
 }
 
-// The master's search for a view whose text is this query.
+// The master's search for a view with this query as its text.
 export function toSearch(query: Query | undefined, view: Pick<View, 'sorts' | 'archived'>): SearchQuery {
   const { text, condition } = searchOf(withKnownStates(query));
   const filterGroup = condition ?? { kind: 'group', conjunction: 'and', children: [] };
@@ -79,7 +79,7 @@ export function withIds(search: SearchQuery, ids: readonly number[]): SearchQuer
   return { ...search, filter: JSON.stringify({ ...own, filterGroup: { kind: 'group', conjunction: 'and', children } }) };
 }
 
-// Columns whose values never change, so that updates of rows keep the order.
+// Columns with values that never change, so that updates of rows keep the order.
 const CONSTANT_COLUMNS = ['id', 'startTime', 'user', 'searcherType', 'forkedFrom'];
 export const keepsOrder = (view: Pick<View, 'sorts'>): boolean => view.sorts.every(({ column }) => CONSTANT_COLUMNS.includes(column));
 
