@@ -273,7 +273,7 @@ const OptionTable& option_table() {
          "Program with arguments that checks the GPU in CUDA_VISIBLE_DEVICES before its slot returns to "
          "service. It exits with 0 if the GPU is good. Empty: det-harness --check-device cuda."});
     made.keys.push_back(
-        {"log_level", Kind::kString, "info", "Level of the agent's log: trace, debug, info, warn or error."});
+        {"log_level", Kind::kString, "info", "Level of the log: trace, debug, info, warn or error."});
     made.keys.push_back(
         {"log_json", Kind::kBool, "false", "Write one JSON object per line to the agent's log."});
     return made;

@@ -81,6 +81,7 @@ TEST_CASE("a task with an account sees itself as its user and group", "[task_san
   order.message.set_experiment_config(
       R"({"agent_user_group": {"uid": 2000000000, "user": "ada", "gid": 300, "group": "lab"}})");
   const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  need(make_directories(dir.path()));
   const Sandbox sandbox = need(task_sandbox(order, dir, bench.site, ""));
   CHECK(sandbox.uid == 70'000u);
   CHECK(sandbox.shown == ShownUser{2'000'000'000, 300});

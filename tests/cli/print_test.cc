@@ -35,9 +35,9 @@ TEST_CASE("a table on a terminal shortens text, never ids, and shows times relat
   const WallTime now = parse_rfc3339("2022-03-02T02:20:30Z").value();
   Look look{.fit = Look::Fit::kHide, .width = 44, .now = now};
   CHECK(to_terminal(table, look) ==
-        "ID  Name              State      Started\n"
-        " 1  a name of thirty…  RUNNING    5m ago\n"
-        "12  short             COMPLETED  -\n");
+        "ID  Name                  State      Started\n"
+        " 1  a name of thirty ch…  RUNNING    5m ago\n"
+        "12  short                 COMPLETED  -\n");
   look.width = 200;
   CHECK(to_terminal(table, look).find("a name of thirty characters ..") != std::string::npos);
   CHECK(to_terminal(table, look).find("Parent ID") == std::string::npos);

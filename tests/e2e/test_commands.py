@@ -76,7 +76,7 @@ class Commands(unittest.TestCase):
         mounts = "bind_mounts=[{host_path: /bin, container_path: /tools}, {host_path: %s, container_path: here}]"
         shared = self.cluster.dir / "shared"
         shared.mkdir()
-        (shared / "seen").write_text("it is")
+        (shared / "seen").write_text("it is\n")
         _, lines = self.run_command("--config", mounts % shared, "sh", "-c",
                                     "ls /tools/sh; cat here/seen; touch /tools/x 2>/dev/null || echo read-only")
         self.assertEqual(lines, ["/tools/sh", "it is", "read-only"])

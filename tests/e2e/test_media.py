@@ -226,7 +226,7 @@ class Profile(unittest.TestCase):
                 self.assertTrue(any(step["ts"] <= span["ts"] and span["ts"] + span["dur"] <= step["ts"] + step["dur"] + 1
                                     for step in steps), span)
         # The same trace is a file of the trial.
-        files = [one["path"] for one in self.cluster.det_json("trial", "files", trial) if "/profile/" in one["path"]]
+        files = [one["path"] for one in self.cluster.det_json("trial", "files", trial, "--json") if "/profile/" in one["path"]]
         self.assertEqual(len(files), 1)
         self.assertTrue(files[0].endswith(f"-batches-{batches[0]}-{batches[-1]}.pt.trace.json.gz"), files)
         self.cluster.det("trial", "download-files", trial, files[0], "-o", self.cluster.dir / "files")

@@ -84,8 +84,8 @@ TEST_CASE("a manifest with an inconsistent signature is refused") {
     REQUIRE(problems.size() == 1);
     return problems[0];
   };
-  CHECK(one([](Json& json) { json["state"]["model"] = json["state"]["step"]; }) ==
-        "state.model.bias: excludes the tensor model");
+  CHECK(one([](Json& json) { json["state"]["step.x"] = json["state"]["step"]; }) ==
+        "state.step.x: excludes the tensor step");
   CHECK(one([](Json& json) { json["state"]["a..b"] = json["state"]["step"]; }) ==
         "state.a..b: is no name of a tensor");
   CHECK(one([](Json& json) { json["state"] = Json::object(); }) ==

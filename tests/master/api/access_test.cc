@@ -278,13 +278,14 @@ TEST_CASE("every method admits exactly the callers listed in access.case") {
       lab.make_interactive(line.method);
       const Answer answer = lab.call_as(kCallers[i], line);
       INFO(line.method << " as " << kCallers[i] << ": " << answer.code << " " << answer.text);
-      // Agents, experiments and new commands that exist only in the core are absent for every caller. A role
-      // is removed by the first caller that may.
+      // Traces, and agents, experiments and commands that exist only in the core, are absent for every
+      // caller. A role is removed by the first caller that may.
       const bool absent =
           answer.code == grpc::StatusCode::NOT_FOUND && line.expected[i] == "ok" &&
           (line.method.starts_with("ClusterService/") || line.method.ends_with("/GetAllocation") ||
            (line.method.ends_with("/RemoveAssignments") && i > 0 && line.expected[i - 1] == "ok") ||
            line.method.ends_with("/CreateGenericTask") || line.method.ends_with("/DownloadTrialFile") ||
+           line.method.ends_with("/GetTrialProfile") ||
            line.method.find("/GetModelDef") != std::string::npos ||
            line.method.ends_with("/GetBestSearcherValidationMetric"));
       const bool login = line.method == "AuthService/Login";

@@ -210,9 +210,11 @@ TEST_CASE("the example with all fields covers the reference, and every field is 
       missing.insert(name);
   }
   // Alternatives of fields in the example, deprecated names, and fields that the example cannot have.
-  const std::set<std::string> others{"container_path", "max_steps",    "num_rungs",  "source_checkpoint_uuid",
-                                     "bucket",         "prefix",       "epochs",     "batches_per_step",
-                                     "version",        "endpoint_url", "access_key", "secret_key"};
+  const std::set<std::string> others{
+      "container_path",  "max_steps",    "num_rungs",  "source_checkpoint_uuid",
+      "bucket",          "prefix",       "epochs",     "batches_per_step",
+      "version",         "endpoint_url", "access_key", "secret_key",
+      "agent_user_group"};
   for (const std::string& name : others) missing.erase(name);
   INFO(join({missing.begin(), missing.end()}, ", "));
   CHECK(missing.empty());
