@@ -135,7 +135,7 @@ class Http(unittest.TestCase):
         self.assertFalse(cluster.task_processes(trial))
 
     def test_calls_that_are_not_offered_return_501_and_offered_ones_are_described(self):
-        error = self.call("POST", "/api/v1/cleanup_logs", expect=501)["error"]
+        error = self.call("POST", "/api/v1/trial-source-info", expect=501)["error"]
         self.assertEqual((error["code"], error["reason"]), (12, "Unimplemented"))
         self.assertIn("not offered", error["error"])
         described = self.call("GET", "/api/v1/api.swagger.json")
