@@ -221,7 +221,7 @@ std::string to_terminal(const Table& table, const Look& look) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) text += terminal_row(columns, row, look.color);
   std::string notes = table.rows.empty() ? "none\n" : "";
   if (table.more > 0) notes += std::to_string(table.more) + " more: --limit N, or --pages all\n";
-  if (hidden > 0)
+  if (hidden > 0 && !table.rows.empty())
     notes += std::to_string(hidden) + (hidden == 1 ? " column does" : " columns do") + " not fit: -o wide\n";
   return text + (look.color && !notes.empty() ? kDim + notes + kPlain : notes);
 }

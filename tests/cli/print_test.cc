@@ -58,6 +58,8 @@ TEST_CASE("columns that do not fit a terminal are hidden, and the last line tell
   // Without `-o wide` nothing is hidden.
   CHECK(to_terminal(table, {.width = 24, .now = {}}).find("bbbbbbbbbb") != std::string::npos);
   CHECK(to_terminal({{"ID"}, {}}, {.now = {}}) == "ID\nnone\n");
+  // An empty table hides nothing that a reader would miss.
+  CHECK(to_terminal({{"ID", "State"}, {}}, {.fit = Look::Fit::kHide, .width = 4, .now = {}}) == "ID\nnone\n");
   Table cut = table;
   cut.more = 815;
   CHECK(to_terminal(cut, {.now = {}}).ends_with("815 more: --limit N, or --pages all\n"));
