@@ -3,7 +3,7 @@
 //   lock, instance          held by one agent at a time; its identity
 //   allocations/ID/         see task/task_dir.h
 //   contexts/DIGEST.tar.gz  cache of contexts
-//   images/ID/root/         cache of container images
+//   images/ID/              cache of container images; their files are in `root`
 //   models/KEY/             cache of built models, if the agent's user has no cache directory
 //   tls/                    certificates
 #pragma once

@@ -11,7 +11,7 @@ namespace det {
 /// Records the operators of all threads while it lives; only one may live in a process. Used on one thread.
 class TraceRecorder {
  public:
-  /// Who wants the trace: the program (TraceProfiler), or a user of the cluster.
+  /// Origin of the request: the program (TraceProfiler), or a user of the cluster.
   enum class Purpose { kProgram, kRequest };
   /// Records what `options` selects; their schedule is ignored. Returns null when another recorder lives.
   static std::unique_ptr<TraceRecorder> try_record(const ProfilerOptions& options, Purpose purpose);
