@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/gpu/nvml.h"
+#include "common/gpu/nvml.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/gpu/nvml.h"
+#include "common/gpu/nvml.h"
 
 namespace det::agent {
 

@@ -61,11 +61,9 @@ GpuMonitor::GpuMonitor(std::vector<Device> devices, std::string file, std::vecto
   std::vector<std::string> uuids;
   for (const Device& device : devices_) uuids.push_back(device.uuid);
   std::shared_ptr<Nvml> nvml = Nvml::load();
-  if (!nvml || !nvml->readable()) {
-    log::warn("the GPUs are not watched: their driver is older than 450");
-    return;
-  }
-  if (!nvml->watch(uuids))
+  if (!nvml) return;
+  nvml->select(uuids);
+  if (!nvml->watch())
     log::warn("the driver reports no errors of GPUs as events; their readings are watched only");
   thread_ = std::thread([this, nvml] { run(*nvml); });
 }

@@ -12,7 +12,7 @@
 #include "agent/core/slot_health.h"
 #include "agent/detect.h"
 #include "agent/gpu/faults.h"
-#include "agent/gpu/nvml.h"
+#include "common/gpu/nvml.h"
 #include "common/base/event.h"
 
 namespace det::agent {

@@ -4,6 +4,7 @@
 #include "agent/gpu/faults.h"
 
 using namespace det::agent;
+using det::GpuReading, det::Slowdown;
 
 TEST_CASE("errors of programs are no faults of a GPU, errors of hardware and driver are", "[gpu]") {
   for (const std::uint64_t xid : {13, 31, 43, 45, 63, 68, 69, 94, 109}) {

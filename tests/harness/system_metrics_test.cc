@@ -113,9 +113,12 @@ TEST_CASE("the metrics of this machine can be read") {
 }
 
 TEST_CASE("devices have the process's numbering, and failing ones are skipped") {
-  CHECK(Nvml::load(nullptr, "libno-such-library.so") == nullptr);
+  CHECK(Nvml::load("libno-such-library.so") == nullptr);
   const auto gpus = [](const char* visible) {
-    SystemReader reader({"/nowhere", "/nowhere", "/nowhere"}, Nvml::load(visible, DET_FAKE_NVML));
+    auto nvml = Nvml::load(DET_FAKE_NVML);
+    REQUIRE(nvml);
+    nvml->select(visible_gpus(nvml->gpus(), visible));
+    SystemReader reader({"/nowhere", "/nowhere", "/nowhere"}, std::move(nvml));
     const SystemSample sample = reader.read({0});
     return sample.empty() ? std::map<std::string, double>() : sample.at("gpu");
   };

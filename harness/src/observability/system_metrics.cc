@@ -7,99 +7,18 @@
 #include <cstdlib>
 
 #include "common/base/files.h"
-#include "common/base/shared_library.h"
 #include "common/base/text.h"
 
 namespace det {
 
-// ---- NVML: its stable C interface (docs.nvidia.com/deploy/nvml-api), declared here; no header is needed
+namespace {
 
-struct Nvml::Functions {
-  using Device = void*;
-  struct Utilization {
-    unsigned gpu, memory;
-  };
-  struct Memory {
-    unsigned long long total, free, used;
-  };
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*by_index)(unsigned, Device*) = nullptr;
-  int (*uuid)(Device, char*, unsigned) = nullptr;
-  int (*utilization)(Device, Utilization*) = nullptr;
-  int (*memory)(Device, Memory*) = nullptr;
-};
-
-std::unique_ptr<Nvml> Nvml::load(const char* visible, const char* library) {
-  auto f = std::make_unique<Functions>();
-  auto found = SharedLibrary::open(library);
-  if (!found) return nullptr;
-  found->find(f->init, "nvmlInit_v2")
-      .find(f->shutdown, "nvmlShutdown")
-      .find(f->count, "nvmlDeviceGetCount_v2")
-      .find(f->by_index, "nvmlDeviceGetHandleByIndex_v2")
-      .find(f->uuid, "nvmlDeviceGetUUID")
-      .find(f->utilization, "nvmlDeviceGetUtilizationRates")
-      .find(f->memory, "nvmlDeviceGetMemoryInfo");
-  if (!found->complete() || f->init() != 0) return nullptr;
-  std::unique_ptr<Nvml> nvml(new Nvml(std::move(f)));
-  nvml->find_devices(visible);
+/// Returns null without driver or library.
+std::unique_ptr<Nvml> nvml_of_process() {
+  std::unique_ptr<Nvml> nvml = Nvml::load();
+  if (nvml) nvml->select(visible_gpus(nvml->gpus(), std::getenv("CUDA_VISIBLE_DEVICES")));
   return nvml;
 }
-
-Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
-Nvml::~Nvml() { functions_->shutdown(); }
-
-void Nvml::find_devices(const char* visible) {
-  unsigned count = 0;
-  if (functions_->count(&count) != 0) return;
-  std::vector<std::pair<std::string, void*>> all;  // UUID and handle; null when the device does not respond
-  for (unsigned i = 0; i < count; ++i) {
-    void* device = nullptr;
-    char uuid[96] = {};
-    const bool answers =
-        functions_->by_index(i, &device) == 0 && functions_->uuid(device, uuid, sizeof uuid - 1) == 0;
-    all.emplace_back(uuid, answers ? device : nullptr);
-    if (visible == nullptr) devices_.push_back(all.back().second);
-  }
-  if (visible == nullptr) return;
-  for (const std::string& piece : split(visible, ',')) {
-    const std::string_view name = trim(piece);
-    std::size_t index = all.size();
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-    const bool number = error == std::errc() && end == name.data() + name.size();
-    void* device = nullptr;
-    bool found = number && index < all.size();
-    if (found) device = all[index].second;
-    // CUDA accepts an abbreviated UUID.
-    for (const auto& [uuid, handle] : all) {
-      if (number || found || name.empty() || !uuid.starts_with(name)) continue;
-      device = handle;
-      found = true;
-    }
-    if (!found) return;  // CUDA ignores the rest after an unknown name, too
-    devices_.push_back(device);
-  }
-}
-
-std::vector<std::optional<GpuReading>> Nvml::read() const {
-  std::vector<std::optional<GpuReading>> out;
-  for (void* device : devices_) {
-    Functions::Utilization utilization{};
-    Functions::Memory memory{};
-    auto& reading = out.emplace_back();
-    if (device != nullptr && functions_->utilization(device, &utilization) == 0 &&
-        functions_->memory(device, &memory) == 0) {
-      reading = GpuReading{static_cast<double>(utilization.gpu), static_cast<double>(memory.free)};
-    }
-  }
-  return out;
-}
-
-// ---- /proc
-
-namespace {
 
 constexpr double kSectorBytes = 512;  // the unit of /proc/diskstats on every disk
 
@@ -230,9 +149,10 @@ void SystemReader::read_gpu(SystemSample& out) const {
   if (!nvml_) return;
   const auto readings = nvml_->read();
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    if (!readings[i]) continue;
-    out["gpu"]["gpu_util." + std::to_string(i)] = readings[i]->util;
-    out["gpu"]["gpu_free_memory." + std::to_string(i)] = readings[i]->free_memory;
+    const GpuReading& gpu = readings[i];
+    if (!gpu.utilization || !gpu.memory_total) continue;
+    out["gpu"]["gpu_util." + std::to_string(i)] = *gpu.utilization * 100;
+    out["gpu"]["gpu_free_memory." + std::to_string(i)] = *gpu.memory_total - *gpu.memory_used;
   }
 }
 
@@ -260,7 +180,7 @@ SystemMetrics::SystemMetrics(Client& client, const Options& options, SystemReade
   thread_ = std::thread([this, reader = std::move(reader)]() mutable { run(std::move(reader)); });
 }
 SystemMetrics::SystemMetrics(Client& client, const Options& options)
-    : SystemMetrics(client, options, SystemReader({}, Nvml::load(std::getenv("CUDA_VISIBLE_DEVICES")))) {}
+    : SystemMetrics(client, options, SystemReader({}, nvml_of_process())) {}
 
 SystemMetrics::~SystemMetrics() {
   stop_.set();

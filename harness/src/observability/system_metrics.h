@@ -12,33 +12,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/event.h"
+#include "common/gpu/nvml.h"
 #include "harness/src/client/client.h"
 
 namespace det {
-
-/// Utilization of one GPU.
-struct GpuReading {
-  double util = 0;         ///< percent of the last sampling period in which a kernel ran
-  double free_memory = 0;  ///< bytes
-};
-
-/// NVIDIA Management Library, loaded at run time. Used by one thread.
-class Nvml {
- public:
-  /// Returns null when the library or the driver is missing. The devices are those of `visible` (the format
-  /// of CUDA_VISIBLE_DEVICES: numbers or UUIDs) in that order, or all when it is null.
-  static std::unique_ptr<Nvml> load(const char* visible, const char* library = "libnvidia-ml.so.1");
-  ~Nvml();
-  /// One reading per device, in order; nullopt for a device that does not respond.
-  std::vector<std::optional<GpuReading>> read() const;
-
- private:
-  struct Functions;
-  explicit Nvml(std::unique_ptr<Functions> functions);
-  void find_devices(const char* visible);
-  std::unique_ptr<Functions> functions_;
-  std::vector<void*> devices_;
-};
 
 /// Group → metric name → value.
 using SystemSample = std::map<std::string, std::map<std::string, double>>;
@@ -52,6 +29,7 @@ struct SystemFiles {
 /// Reads the utilization of the machine. Used by one thread.
 class SystemReader {
  public:
+  /// `nvml` reads the GPUs that it has selected; null: none.
   explicit SystemReader(SystemFiles files = {}, std::unique_ptr<Nvml> nvml = nullptr)
       : files_(std::move(files)), nvml_(std::move(nvml)) {}
   /// Takes one sample. Rates cover the time since the previous call, so the first call has none. Sources that

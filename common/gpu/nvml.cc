@@ -1,18 +1,20 @@
-#include "agent/gpu/nvml.h"
+#include "common/gpu/nvml.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "common/base/log.h"
 #include "common/base/shared_library.h"
+#include "common/base/text.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 // The subset of NVML's stable C interface in use (docs.nvidia.com/deploy/nvml-api), declared here so that its
 // header is not needed for the build.
 using NvmlDevice = void*;
 using NvmlResult = int;
-constexpr NvmlResult kSuccess = 0, kGpuIsLost = 15, kResetRequired = 16;
+constexpr NvmlResult kSuccess = 0, kNotSupported = 3, kGpuIsLost = 15, kResetRequired = 16;
 constexpr unsigned kTemperatureGpu = 0, kClockSm = 1, kClockMemory = 2;
 constexpr unsigned kUncorrected = 1, kSinceDriverLoad = 0;
 constexpr unsigned long long kEventEcc = 0x2, kEventXid = 0x8;
@@ -30,6 +32,12 @@ struct EventData {
   unsigned gpu_instance, compute_instance;
 };
 
+/// Calls a function that the driver may lack.
+template <typename... Parameters, typename... Arguments>
+NvmlResult call(NvmlResult (*function)(Parameters...), Arguments... arguments) {
+  return function == nullptr ? kNotSupported : function(arguments...);
+}
+
 }  // namespace
 
 struct Nvml::Functions {
@@ -37,7 +45,6 @@ struct Nvml::Functions {
   NvmlResult (*shutdown)();
   NvmlResult (*count)(unsigned*);
   NvmlResult (*by_index)(unsigned, NvmlDevice*);
-  NvmlResult (*by_uuid)(const char*, NvmlDevice*);
   NvmlResult (*name)(NvmlDevice, char*, unsigned);
   NvmlResult (*uuid)(NvmlDevice, char*, unsigned);
   NvmlResult (*utilization)(NvmlDevice, Utilization*);
@@ -53,21 +60,42 @@ struct Nvml::Functions {
   NvmlResult (*add_events)(NvmlDevice, unsigned long long, void*);
   NvmlResult (*wait_event)(void*, EventData*, unsigned);
   NvmlResult (*free_events)(void*);
-  bool readable = false;  ///< the library has all functions; else those of gpus() only
 };
 
-std::unique_ptr<Nvml> Nvml::load() {
-  auto library = SharedLibrary::open("libnvidia-ml.so.1");
+std::vector<std::string> visible_gpus(const std::vector<GpuName>& gpus, const char* visible) {
+  const unsigned count = gpus.empty() ? 0 : gpus.back().index + 1;
+  std::vector<std::string> by_index(count);
+  for (const GpuName& gpu : gpus) by_index[gpu.index] = gpu.uuid;
+  if (visible == nullptr) return by_index;
+  std::vector<std::string> uuids;
+  for (const std::string& piece : split(visible, ',')) {
+    const std::string name(trim(piece));
+    std::size_t index = count;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+    const bool number = error == std::errc() && end == name.data() + name.size();
+    const auto found =
+        number ? by_index.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(index, count))
+               : std::find_if(by_index.begin(), by_index.end(), [&](const std::string& uuid) {
+                   return !name.empty() && uuid.starts_with(name);
+                 });
+    // CUDA ignores the rest after an unknown name.
+    if (found == by_index.end()) break;
+    uuids.push_back(*found);
+  }
+  return uuids;
+}
+
+std::unique_ptr<Nvml> Nvml::load(const char* name) {
+  auto library = SharedLibrary::open(name);
   if (!library) return nullptr;
   auto f = std::make_unique<Functions>();
   library->find(f->init, "nvmlInit_v2")
       .find(f->shutdown, "nvmlShutdown")
       .find(f->count, "nvmlDeviceGetCount_v2")
       .find(f->by_index, "nvmlDeviceGetHandleByIndex_v2")
-      .find(f->name, "nvmlDeviceGetName")
       .find(f->uuid, "nvmlDeviceGetUUID");
   if (!library->complete() || f->init() != kSuccess) return nullptr;
-  library->find(f->by_uuid, "nvmlDeviceGetHandleByUUID")
+  library->find(f->name, "nvmlDeviceGetName")
       .find(f->utilization, "nvmlDeviceGetUtilizationRates")
       .find(f->memory, "nvmlDeviceGetMemoryInfo")
       .find(f->temperature, "nvmlDeviceGetTemperature")
@@ -81,14 +109,13 @@ std::unique_ptr<Nvml> Nvml::load() {
       .find(f->add_events, "nvmlDeviceRegisterEvents")
       .find(f->wait_event, "nvmlEventSetWait_v2")
       .find(f->free_events, "nvmlEventSetFree");
-  f->readable = library->complete().has_value();
   return std::unique_ptr<Nvml>(new Nvml(std::move(f)));
 }
 
 Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
 
 Nvml::~Nvml() {
-  if (events_ != nullptr) functions_->free_events(events_);
+  if (events_ != nullptr) call(functions_->free_events, events_);
   functions_->shutdown();
 }
 
@@ -105,34 +132,38 @@ std::vector<GpuName> Nvml::gpus() const {
       log::warn("CUDA device does not respond and is not offered", {{"index", i}});
       continue;
     }
-    if (functions_->name(device, brand, kTextSize - 1) != kSuccess) brand[0] = '\0';
+    if (call(functions_->name, device, &brand[0], kTextSize - 1) != kSuccess) brand[0] = '\0';
     gpus.push_back({i, brand, id});
   }
   return gpus;
 }
 
-bool Nvml::readable() const { return functions_->readable; }
-
-bool Nvml::watch(const std::vector<std::string>& uuids) {
+void Nvml::select(const std::vector<std::string>& uuids) {
   uuids_ = uuids;
-  bool events = functions_->new_events(&events_) == kSuccess;
-  if (!events) events_ = nullptr;
-  for (const std::string& uuid : uuids) {
-    NvmlDevice device = nullptr;
-    if (functions_->by_uuid(uuid.c_str(), &device) != kSuccess) device = nullptr;
-    watched_.push_back(device);
-    if (device == nullptr || !events) continue;
-    unsigned long long types = 0;
-    events = functions_->event_types(device, &types) == kSuccess &&
-             functions_->add_events(device, types & (kEventEcc | kEventXid), events_) == kSuccess;
+  devices_.assign(uuids.size(), nullptr);
+  for (const GpuName& gpu : gpus()) {
+    const auto place = std::find(uuids.begin(), uuids.end(), gpu.uuid);
+    if (place != uuids.end())
+      functions_->by_index(gpu.index, &devices_[static_cast<std::size_t>(place - uuids.begin())]);
   }
-  return events;
 }
 
 std::vector<GpuReading> Nvml::read() const {
   std::vector<GpuReading> readings;
-  for (void* const device : watched_) readings.push_back(read(device));
+  for (void* const device : devices_) readings.push_back(read(device));
   return readings;
+}
+
+bool Nvml::watch() {
+  bool events = call(functions_->new_events, &events_) == kSuccess;
+  if (!events) events_ = nullptr;
+  for (void* const device : devices_) {
+    if (device == nullptr || !events) continue;
+    unsigned long long types = 0;
+    events = call(functions_->event_types, device, &types) == kSuccess &&
+             call(functions_->add_events, device, types & (kEventEcc | kEventXid), events_) == kSuccess;
+  }
+  return events;
 }
 
 GpuReading Nvml::read(void* device) const {
@@ -149,18 +180,18 @@ GpuReading Nvml::read(void* device) const {
   Memory memory{};
   unsigned value = 0, corrected = 0, uncorrected = 0, pending = 0, failed = 0;
   unsigned long long number = 0;
-  if (good(f.utilization(device, &utilization))) reading.utilization = utilization.gpu / 100.0;
-  if (good(f.memory(device, &memory))) {
+  if (good(call(f.utilization, device, &utilization))) reading.utilization = utilization.gpu / 100.0;
+  if (good(call(f.memory, device, &memory))) {
     reading.memory_used = static_cast<double>(memory.used);
     reading.memory_total = static_cast<double>(memory.total);
   }
-  if (good(f.temperature(device, kTemperatureGpu, &value))) reading.temperature = value;
-  if (good(f.power(device, &value))) reading.power = value / 1e3;
-  if (good(f.clock(device, kClockSm, &value))) reading.sm_clock = value * 1e6;
-  if (good(f.clock(device, kClockMemory, &value))) reading.memory_clock = value * 1e6;
-  if (good(f.slowdown(device, &number))) reading.slowdown = number;
-  if (good(f.ecc_errors(device, kUncorrected, kSinceDriverLoad, &number))) reading.ecc_errors = number;
-  if (good(f.remapped_rows(device, &corrected, &uncorrected, &pending, &failed))) {
+  if (good(call(f.temperature, device, kTemperatureGpu, &value))) reading.temperature = value;
+  if (good(call(f.power, device, &value))) reading.power = value / 1e3;
+  if (good(call(f.clock, device, kClockSm, &value))) reading.sm_clock = value * 1e6;
+  if (good(call(f.clock, device, kClockMemory, &value))) reading.memory_clock = value * 1e6;
+  if (good(call(f.slowdown, device, &number))) reading.slowdown = number;
+  if (good(call(f.ecc_errors, device, kUncorrected, kSinceDriverLoad, &number))) reading.ecc_errors = number;
+  if (good(call(f.remapped_rows, device, &corrected, &uncorrected, &pending, &failed))) {
     reading.remap_pending = pending != 0;
     reading.remap_failed = failed != 0;
   }
@@ -171,19 +202,19 @@ std::optional<GpuEvent> Nvml::wait(Duration timeout) const {
   EventData data{};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   if (events_ == nullptr ||
-      functions_->wait_event(events_, &data, static_cast<unsigned>(milliseconds)) != kSuccess)
+      call(functions_->wait_event, events_, &data, static_cast<unsigned>(milliseconds)) != kSuccess)
     return std::nullopt;
   GpuEvent event;
-  while (event.gpu < watched_.size() && watched_[event.gpu] != data.device) ++event.gpu;
+  while (event.gpu < devices_.size() && devices_[event.gpu] != data.device) ++event.gpu;
   // The driver may have opened the GPU again under another handle.
   char id[kTextSize] = {};
-  if (event.gpu == watched_.size() && functions_->uuid(data.device, id, kTextSize - 1) == kSuccess) {
+  if (event.gpu == devices_.size() && functions_->uuid(data.device, id, kTextSize - 1) == kSuccess) {
     const auto place = std::find(uuids_.begin(), uuids_.end(), id);
     event.gpu = static_cast<std::size_t>(place - uuids_.begin());
   }
-  if (event.gpu == watched_.size()) return std::nullopt;
+  if (event.gpu == devices_.size()) return std::nullopt;
   if (data.type == kEventXid) event.xid = data.data;
   return event;
 }
 
-}  // namespace det::agent
+}  // namespace det

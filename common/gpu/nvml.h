@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 
-namespace det::agent {
+namespace det {
 
 /// State of a GPU. A member is absent if the GPU does not support it.
 struct GpuReading {
@@ -35,7 +35,7 @@ struct Slowdown {
 
 /// An error that the driver reports for a GPU.
 struct GpuEvent {
-  std::size_t gpu = 0;  ///< its place in the list of Nvml::watch
+  std::size_t gpu = 0;  ///< its place in the list of Nvml::select
   /// NVIDIA's number of the error; absent for an uncorrectable memory error.
   std::optional<std::uint64_t> xid;
 };
@@ -46,22 +46,27 @@ struct GpuName {
   std::string brand, uuid;
 };
 
-/// Used by one thread at a time.
+/// Returns the UUIDs of the GPUs that CUDA offers a process under CUDA_VISIBLE_DEVICES=`visible` (indices or
+/// UUIDs, which may be abbreviated), in its order; of all GPUs if it is null. "" for one that does not
+/// respond.
+std::vector<std::string> visible_gpus(const std::vector<GpuName>& gpus, const char* visible);
+
+/// Used by one thread at a time. A function that the driver lacks counts as unsupported.
 class Nvml {
  public:
   /// Returns null without driver or library.
-  static std::unique_ptr<Nvml> load();
+  static std::unique_ptr<Nvml> load(const char* library = "libnvidia-ml.so.1");
   ~Nvml();
 
   /// The GPUs that respond, by index.
   std::vector<GpuName> gpus() const;
-  /// Whether watch(), read() and wait() may be called: false for a driver older than 450.
-  bool readable() const;
-  /// Selects the GPUs of read() and wait(). Returns false if the driver has no events; read() works then.
-  bool watch(const std::vector<std::string>& uuids);
-  /// One reading per watched GPU, in order.
+  /// Selects the GPUs of read().
+  void select(const std::vector<std::string>& uuids);
+  /// One reading per selected GPU, in order.
   std::vector<GpuReading> read() const;
-  /// Waits for an event of a watched GPU. Returns nothing after `timeout`, and sooner after an error.
+  /// Starts to collect the events of the selected GPUs. Returns false if the driver has no events.
+  bool watch();
+  /// Waits for an event. Returns nothing after `timeout`, and sooner after an error.
   std::optional<GpuEvent> wait(Duration timeout) const;
 
  private:
@@ -69,9 +74,9 @@ class Nvml {
   explicit Nvml(std::unique_ptr<Functions> functions);
   GpuReading read(void* device) const;
   std::unique_ptr<Functions> functions_;
-  std::vector<std::string> uuids_;  ///< of the watched GPUs
-  std::vector<void*> watched_;      ///< null: the GPU does not respond
+  std::vector<std::string> uuids_;  ///< of the selected GPUs
+  std::vector<void*> devices_;      ///< their handles; null: the GPU does not respond
   void* events_ = nullptr;
 };
 
-}  // namespace det::agent
+}  // namespace det
