@@ -42,27 +42,15 @@ struct ArchiveItem {
   mode_t mode = 0644;
 };
 
-/// Result of pack_directory.
-struct PackedDirectory {
-  std::string bytes;               ///< tar.gz
-  std::vector<ArchiveItem> items;  ///< sorted by path
-  std::int64_t file_count = 0;
-  std::int64_t content_bytes = 0;  ///< sum of all file contents, uncompressed
-};
-
 /// Packs the entries, sorted by path, into a tar.gz with owner 0 and time 0, so that equal input gives equal
 /// bytes.
 /// Errors: kInvalidArgument with E-CTX-PATH, E-CTX-DUPLICATE or E-CTX-LIMIT for anything that unpack would
 /// refuse.
 Result<std::string> pack_entries(std::vector<ArchiveEntry> entries, const ArchiveLimits& limits = {});
 
-/// Packs a directory, less the built-in ignore rules and those of its own `.detignore`. Symbolic links to
-/// files inside the directory are packed as regular files. Other links and special files are errors
+/// Reads a directory, less the built-in ignore rules and those of its own `.detignore`. Symbolic links to
+/// files inside the directory are read as regular files. Other links and special files are errors
 /// (kInvalidArgument, E-CTX-TYPE, with the path).
-Result<PackedDirectory> pack_directory(const std::string& path, const ArchiveLimits& limits = {});
-
-/// Reads the entries that pack_directory would pack, for callers that add more (`--include`) before
-/// pack_entries.
 Result<std::vector<ArchiveEntry>> read_directory(const std::string& path, const ArchiveLimits& limits = {});
 
 /// Reads a complete tar or tar.gz and validates every entry. Writes nothing to disk.

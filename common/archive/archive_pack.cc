@@ -162,19 +162,4 @@ Result<std::vector<ArchiveEntry>> read_directory(const std::string& path, const 
   return DirectoryReader(path, limits).run();
 }
 
-Result<PackedDirectory> pack_directory(const std::string& path, const ArchiveLimits& limits) {
-  TRY_ASSIGN(std::vector<ArchiveEntry> entries, read_directory(path, limits));
-  PackedDirectory packed;
-  for (const ArchiveEntry& entry : entries) {
-    packed.items.push_back(
-        {entry.path, static_cast<std::int64_t>(entry.content.size()), entry.directory, entry.mode});
-    packed.content_bytes += packed.items.back().size;
-    if (!entry.directory) ++packed.file_count;
-  }
-  std::sort(packed.items.begin(), packed.items.end(),
-            [](const auto& a, const auto& b) { return a.path < b.path; });
-  TRY_ASSIGN(packed.bytes, pack_entries(std::move(entries), limits));
-  return packed;
-}
-
 }  // namespace det

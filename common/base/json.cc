@@ -24,27 +24,6 @@ std::string plain_message(const std::string& what) {
   return at == std::string::npos ? what : what.substr(at + 2);
 }
 
-/// Scans the nesting before parsing, so that untrusted input cannot drive the recursion of any parser or
-/// destructor.
-bool too_deep(std::string_view text, int limit) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > limit) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 bool has_non_finite(const Json& value) {
   if (value.is_number_float()) return !std::isfinite(value.get<double>());
   if (!value.is_structured()) return false;
@@ -68,10 +47,29 @@ std::string dump(const Json& value, int indent) {
 
 }  // namespace
 
+bool nested_deeper(std::string_view text, int limit) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > limit) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) return refuse("larger than " + std::to_string(limits.bytes) + " bytes");
   if (const auto bad = find_bad_utf8(text)) return refuse("invalid UTF-8 at byte " + std::to_string(*bad));
-  if (too_deep(text, limits.depth)) return refuse("nested deeper than " + std::to_string(limits.depth));
+  if (nested_deeper(text, limits.depth)) return refuse("nested deeper than " + std::to_string(limits.depth));
 
   // One set of keys for each open object; nlohmann-json itself accepts duplicate keys.
   std::vector<std::set<std::string>> keys;

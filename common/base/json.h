@@ -20,6 +20,10 @@ struct JsonLimits {
   int depth = 32;                   ///< nesting of arrays and objects
 };
 
+/// Returns whether arrays and objects are nested deeper than `limit`, without recursion. Untrusted text is
+/// checked before any parser or destructor recurses into it.
+bool nested_deeper(std::string_view text, int limit);
+
 /// Parses strict RFC 8259: no comments, no trailing text, valid UTF-8, unique keys in an object.
 /// Errors: kInvalidArgument (syntax errors with line and column).
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});

@@ -80,26 +80,6 @@ bool set_parameter(Json& root, const pb::Descriptor& type, const std::string& pa
   return true;
 }
 
-/// Nesting depth of a JSON text, counting brackets outside of strings.
-int json_depth_of(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
 /// True for a value that the enumeration has, by name or by number.
 bool is_enum_value(const Json& value, const pb::EnumDescriptor& type) {
   if (!value.is_string()) return true;
@@ -193,7 +173,7 @@ Result<std::unique_ptr<pb::Message>> to_message(const Match& match, const Reques
   const std::string_view body = field.empty() ? std::string_view() : trim(request.body);
   if (!body.empty()) {
     if (auto bad = find_bad_utf8(body)) return fail(Code::kInvalidArgument, "body: not UTF-8");
-    if (json_depth_of(body) > json_depth) {
+    if (nested_deeper(body, json_depth)) {
       return fail(Code::kInvalidArgument, "body: nested deeper than " + std::to_string(json_depth));
     }
     // The body fills one field: wrap it in an object.

@@ -233,12 +233,6 @@ Scheduler::Scheduler(Scheduler&&) noexcept = default;
 Scheduler& Scheduler::operator=(Scheduler&&) noexcept = default;
 Scheduler::~Scheduler() = default;
 
-void Scheduler::put_rules(Rules rules) {
-  Snapshot all = image().snapshot();
-  all.rules = std::move(rules);
-  *this = Scheduler(all);
-}
-
 void Scheduler::put_agent(Agent agent) { pool_->put_agent(std::move(agent)); }
 void Scheduler::remove_agent(const AgentId& agent) { pool_->remove_agent(agent); }
 void Scheduler::put_job(Job job) { pool_->put_job(job); }

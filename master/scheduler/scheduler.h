@@ -249,8 +249,6 @@ class Scheduler {
 
   // Changes. `put_` functions add or replace. A change that names an unknown object has no effect.
 
-  /// Replaces the rules. Rebuilds every index: O(pool).
-  void put_rules(Rules rules);
   /// Adds an agent or replaces its state (drained, slots added or removed, a slot disabled).
   void put_agent(Agent agent);
   /// Removes an agent. Its allocations stay until `ended`, and hold their slots again when the agent returns

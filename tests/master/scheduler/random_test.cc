@@ -167,7 +167,11 @@ class World {
         if (one_in(6) && !now.jobs.empty()) scheduler_.remove_job(any(now.jobs).id);
         return;
       case 6:
-        if (one_in(8)) scheduler_.put_rules(rules());
+        if (one_in(8)) {
+          Snapshot all = scheduler_.snapshot();
+          all.rules = rules();
+          scheduler_ = Scheduler(all);
+        }
         return;
       case 7:
       case 8:

@@ -187,7 +187,9 @@ class Play {
             std::stod(weight.substr(equals + 1));
       }
     }
-    scheduler_.put_rules(rules);
+    Snapshot all = scheduler_.snapshot();
+    all.rules = std::move(rules);
+    scheduler_ = Scheduler(all);
   }
   void quota(const std::string& scope, std::istringstream& in) {
     REQUIRE((scope == "user" || scope == "workspace"));
