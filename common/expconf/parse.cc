@@ -97,6 +97,17 @@ void name_both(const Reader& reader, const Merged& merged, std::vector<Problem>&
   }
 }
 
+/// Trial classes and compiled steps run with the libraries of the agent, not with those of an image.
+void warn_unused_image(Reader& reader, const YamlNode& tree, const ExperimentConfig& config) {
+  if (!config.trial_class() && config.compiled_step().empty()) return;
+  const YamlNode* environment = tree.find("environment");
+  const YamlNode* image = environment ? environment->find("image") : nullptr;
+  if (!image || image->is_null()) return;
+  reader.warn(*image, "environment.image", "E-CFG-CONFLICT",
+              "has no effect: this entrypoint runs with the libraries of the agent; give a command as the "
+              "entrypoint to run in the image");
+}
+
 }  // namespace
 
 Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defaults& defaults,
@@ -122,7 +133,9 @@ Result<Parsed> parse(std::string_view yaml, const std::string& file, const Defau
   // Defaults and limits apply to a valid configuration only.
   apply_defaults(resolved, merged.tree, defaults);
   apply_limits(resolved, merged.tree, stack.policies);
-  return Parsed{load(std::move(resolved)), reader.take_warnings()};
+  ExperimentConfig config = load(std::move(resolved));
+  warn_unused_image(reader, merged.tree, config);
+  return Parsed{std::move(config), reader.take_warnings()};
 }
 
 Placement placement(std::string_view yaml, const std::string& file, const Defaults& defaults) {
