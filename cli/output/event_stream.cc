@@ -1,35 +1,22 @@
 #include "cli/output/event_stream.h"
 
+#include <signal.h>
+
 #include <array>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http.hpp>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/client/channel.h"
 #include "common/client/trust.h"
+#include "common/storage/curl.h"
 
 namespace det::cli {
 namespace {
 
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
-using asio::ip::tcp;
-using ErrorCode = boost::system::error_code;
-using PlainStream = tcp::socket;
-using TlsStream = asio::ssl::stream<tcp::socket>;
-
-/// Time limit for each of: connect, TLS handshake, request, response header.
+/// Time limit for the connection with its TLS handshake, and for the response header after it.
 constexpr Duration kAnswerTimeout = std::chrono::seconds(10);
 constexpr std::size_t kMaxEvent = 1 << 20;  ///< bytes of an incomplete event
-constexpr std::size_t kMaxHead = 64 << 10;  ///< bytes of the response header
 
 /// Parses the lines of one event, such as "event: trial". Stores its id in `last_id`. An event without a type
 /// has an empty kind.
@@ -47,26 +34,25 @@ ChangeEvent read_event(std::string_view text, std::string& last_id) {
   return event;
 }
 
-/// Creates the TLS settings for `trust`. Errors: kUnavailable (the certificate file is not readable).
-Result<asio::ssl::context> tls_context(const MasterTrust& trust) {
-  asio::ssl::context context(asio::ssl::context::tls_client);
-  ErrorCode error;
-  ::SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-  if (trust.cert_file == "noverify") return context;
-  context.set_verify_mode(asio::ssl::verify_peer, error);
-  if (trust.cert_file.empty()) {
-    context.set_default_verify_paths(error);
-  } else {
-    context.load_verify_file(trust.cert_file, error);
-    // Accept the user's file as an anchor even when it holds an intermediate certificate.
-    ::X509_STORE_set_flags(::SSL_CTX_get_cert_store(context.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
+/// Holds SIGPIPE back from this thread. OpenSSL raises it when it writes to a closed connection, and libcurl
+/// does not cover all such writes.
+class SigpipeGuard {
+ public:
+  SigpipeGuard() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
   }
-  if (error) return fail(Code::kUnavailable, "the trusted certificates cannot be read: " + error.message());
-  return context;
-}
+  ~SigpipeGuard() {
+    const timespec now{};
+    while (::sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
 
-tcp::socket& socket_of(PlainStream& stream) { return stream; }
-tcp::socket& socket_of(TlsStream& stream) { return stream.next_layer(); }
+ private:
+  sigset_t pipe_, before_;
+};
 
 }  // namespace
 
@@ -84,122 +70,133 @@ std::vector<ChangeEvent> EventParser::take(std::string_view text) {
   return events;
 }
 
-/// Hides the type of the socket: plain or TLS.
+/// A request whose body is read in pieces by the calling thread.
 class EventStream::Connection {
  public:
-  virtual ~Connection() = default;
+  explicit Connection(const storage::Curl& curl)
+      : curl_(curl), easy_(curl.easy_init()), multi_(curl.multi_init()) {}
+  ~Connection() {
+    const SigpipeGuard guard;
+    curl_.multi_remove_handle(multi_, easy_);
+    curl_.easy_cleanup(easy_);
+    curl_.multi_cleanup(multi_);
+    curl_.slist_free_all(headers_);
+    curl_.slist_free_all(connect_to_);
+  }
+
+  /// Sends the request and reads the response header. Errors: those of EventStream::open().
+  Status open(const Client& client, const std::string& after) {
+    const Address& address = client.address();
+    std::string url = address.url();
+    add_header("Host: " + address.target());
+    add_header("Authorization: Bearer " + client.token());
+    add_header("Accept: text/event-stream");
+    if (!after.empty()) add_header("Last-Event-ID: " + after);
+    if (address.tls) trust(address, known_trust(address), url);
+    set(CURLOPT_URL, (url + "/api/v1/events").c_str());
+    set(CURLOPT_HTTPHEADER, headers_);
+    // A proxy for the Internet must not capture connections to the cluster.
+    set(CURLOPT_PROXY, "");
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(kAnswerTimeout));
+    set(CURLOPT_ERRORBUFFER, error_.data());
+    set(CURLOPT_HEADERFUNCTION, &take_header);
+    set(CURLOPT_HEADERDATA, static_cast<void*>(this));
+    set(CURLOPT_WRITEFUNCTION, &take_body);
+    set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+    curl_.multi_add_handle(multi_, easy_);
+    run(2 * kAnswerTimeout, [this] { return has_header_; });
+    if (!has_header_)
+      return fail(Code::kUnavailable,
+                  address.url() + ": " + (error_[0] ? error_.data() : "no answer in time"));
+    return check_header();
+  }
+
   /// Returns the next part of the body; "" after the timeout.
-  virtual Result<std::string> read(Duration timeout) = 0;
-};
-
-/// Connection with an event loop of its own, run by the calling thread. An operation that times out is
-/// abandoned together with the connection.
-template <typename Stream>
-class EventStream::Http final : public Connection {
- public:
-  /// `context` is set for TLS and absent for plain HTTP.
-  Http(const Address& address, std::optional<asio::ssl::context> context)
-      : where_(address.url()), context_(std::move(context)), stream_(make()) {
-    // The response has no end.
-    parser_.body_limit(std::numeric_limits<std::uint64_t>::max());
-    parser_.header_limit(kMaxHead);
+  Result<std::string> read(Duration timeout) {
+    run(timeout, [this] { return !body_.empty(); });
+    if (body_.empty() && ended_) return fail(Code::kUnavailable, "the master has ended the stream of events");
+    return std::exchange(body_, {});
   }
 
-  Status connect(const Address& address) {
-    tcp::resolver resolver(io_);
-    ErrorCode error;
-    const auto found = resolver.resolve(address.host, std::to_string(address.port), error);
-    if (error) return fail(Code::kUnavailable, address.host + " has no address");
-    return finish("connect", [&](auto done) { asio::async_connect(socket_of(stream_), found, done); });
+ private:
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    curl_.easy_setopt(easy_, option, value);
+  }
+  void add_header(const std::string& line) { headers_ = curl_.slist_append(headers_, line.c_str()); }
+  static long milliseconds(Duration duration) {
+    return static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
   }
 
-  /// TLS handshake with verification of the host name. A no-op for plain HTTP. No request is sent before it.
-  Status shake_hands(const std::string& name, bool verify) {
-    if constexpr (std::is_same_v<Stream, TlsStream>) {
-      ErrorCode numeric;
-      asio::ip::make_address(name, numeric);
-      // SNI takes names only, no IP addresses.
-      if (numeric) SSL_set_tlsext_host_name(stream_.native_handle(), name.c_str());
-      if (verify) stream_.set_verify_callback(asio::ssl::host_name_verification(name));
-      return finish("TLS", [&](auto done) { stream_.async_handshake(asio::ssl::stream_base::client, done); });
+  /// Sets what is trusted, as the gRPC client does. Changes the host of `url` to the expected name.
+  void trust(const Address& address, const MasterTrust& trust, std::string& url) {
+    set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+    if (trust.cert_file == "noverify") {
+      set(CURLOPT_SSL_VERIFYPEER, 0L);
+      set(CURLOPT_SSL_VERIFYHOST, 0L);
+    } else if (!trust.cert_file.empty()) {
+      set(CURLOPT_CAINFO, trust.cert_file.c_str());
+      set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
     }
-    return {};
+    if (trust.cert_name.empty()) return;
+    url = Address{true, trust.cert_name, address.port}.url();
+    connect_to_ = curl_.slist_append(nullptr, ("::" + address.target()).c_str());
+    set(CURLOPT_CONNECT_TO, connect_to_);
   }
 
-  /// Sends the request and reads the response header. Errors: kUnavailable (another status than 200, or
-  /// another content type than text/event-stream).
-  Status ask(const http::request<http::empty_body>& request) {
-    TRY(finish("ask", [&](auto done) { http::async_write(stream_, request, done); }));
-    TRY(finish("answer", [&](auto done) { http::async_read_header(stream_, buffer_, parser_, done); }));
-    const auto& answer = parser_.get();
-    if (answer.result() != http::status::ok) {
-      return fail(Code::kUnavailable, "the master's events: " + std::to_string(answer.result_int()) + " " +
-                                          std::string(answer.reason()));
-    }
-    if (!to_lower(std::string(answer[http::field::content_type])).starts_with("text/event-stream"))
+  Status check_header() const {
+    long status = 0;
+    curl_.easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200)
+      return fail(Code::kUnavailable, "the master's events: " + std::to_string(status) + " " + reason_);
+    const char* type = nullptr;
+    curl_.easy_getinfo(easy_, CURLINFO_CONTENT_TYPE, &type);
+    if (!type || !to_lower(type).starts_with("text/event-stream"))
       return fail(Code::kUnavailable, "the answer is no stream of events");
     return {};
   }
 
-  Result<std::string> read(Duration timeout) override {
-    // A read that timed out is still pending. Starting a second one on the same stream is not allowed.
-    if (!std::exchange(reading_, true)) {
-      parser_.get().body().data = piece_.data();
-      parser_.get().body().size = piece_.size();
-      http::async_read_some(stream_, buffer_, parser_, [this](ErrorCode error, std::size_t) {
-        reading_ = false;
-        // need_buffer: piece_ is full. Beast reports that as an error; the data is valid.
-        error_ = error == http::error::need_buffer ? ErrorCode() : error;
-      });
-    }
-    io_.restart();
-    io_.run_for(timeout);
-    if (reading_) return std::string();
-    const std::size_t size = piece_.size() - parser_.get().body().size;
-    if (error_ || parser_.is_done())
-      return fail(Code::kUnavailable, "the master has ended the stream of events");
-    return std::string(piece_.data(), size);
-  }
-
- private:
-  Stream make() {
-    if constexpr (std::is_same_v<Stream, TlsStream>) {
-      return Stream(io_, *context_);
-    } else {
-      return Stream(io_);
+  /// Sends and receives until `done` holds, the request has ended, or the time is over.
+  template <typename Done>
+  void run(Duration timeout, const Done& done) {
+    const SigpipeGuard guard;
+    const MonoTime end = mono_now() + timeout;
+    for (;;) {
+      int running = 0;
+      if (!ended_) curl_.multi_perform(multi_, &running);
+      ended_ = running == 0;
+      const Duration left = end - mono_now();
+      if (done() || ended_ || left.count() <= 0) return;
+      curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(milliseconds(left)) + 1, nullptr);
     }
   }
 
-  /// Runs what `start` begins to its end. After a failure nothing else may be begun.
-  template <typename Start>
-  /// Starts an asynchronous operation and runs it to completion. The connection is unusable after a failure.
-  Status finish(const char* what, const Start& start) {
-    bool done = false;
-    start([this, &done](ErrorCode error, const auto&...) {
-      done = true;
-      error_ = error;
-    });
-    io_.restart();
-    io_.run_for(kAnswerTimeout);
-    if (!done) {
-      // Closing cancels the operation. The loop must run its handler, which refers to `done`.
-      socket_of(stream_).close(error_);
-      io_.run();
-      return fail(Code::kUnavailable, where_ + ": " + what + ": no answer in time");
+  static std::size_t take_header(char* data, std::size_t size, std::size_t count, void* user) {
+    auto& self = *static_cast<Connection*>(user);
+    const std::string_view line(data, size * count);
+    // "HTTP/1.1 401 Unauthorized"
+    if (line.starts_with("HTTP/")) {
+      const std::size_t code = line.find(' ');
+      const std::size_t at = code == line.npos ? code : line.find(' ', code + 1);
+      self.reason_ = at == line.npos ? "" : trim(line.substr(at));
     }
-    if (error_) return fail(Code::kUnavailable, where_ + ": " + what + ": " + error_.message());
-    return {};
+    if (trim(line).empty()) self.has_header_ = true;
+    return line.size();
+  }
+  static std::size_t take_body(char* data, std::size_t size, std::size_t count, void* user) {
+    static_cast<Connection*>(user)->body_.append(data, size * count);
+    return size * count;
   }
 
-  const std::string where_;
-  asio::io_context io_;
-  std::optional<asio::ssl::context> context_;
-  Stream stream_;
-  boost::beast::flat_buffer buffer_;
-  http::response_parser<http::buffer_body> parser_;
-  std::array<char, 16 << 10> piece_;
-  ErrorCode error_;
-  bool reading_ = false;
+  const storage::Curl& curl_;
+  CURL* const easy_;
+  CURLM* const multi_;
+  curl_slist *headers_ = nullptr, *connect_to_ = nullptr;
+  std::string reason_;  ///< of the status line
+  std::string body_;    ///< received and not yet returned
+  bool has_header_ = false, ended_ = false;
+  std::array<char, CURL_ERROR_SIZE> error_ = {};
 };
 
 EventStream::EventStream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -208,24 +205,10 @@ EventStream& EventStream::operator=(EventStream&&) noexcept = default;
 EventStream::~EventStream() = default;
 
 Result<EventStream> EventStream::open(const Client& client, const std::string& after) {
-  const Address& address = client.address();
-  http::request<http::empty_body> request(http::verb::get, "/api/v1/events", 11);
-  request.set(http::field::host, address.target());
-  request.set(http::field::authorization, "Bearer " + client.token());
-  request.set(http::field::accept, "text/event-stream");
-  if (!after.empty()) request.set("Last-Event-ID", after);
-
-  const auto begin = [&](auto http, const MasterTrust& trust) -> Result<EventStream> {
-    TRY(http->connect(address));
-    TRY(http->shake_hands(trust.cert_name.empty() ? address.host : trust.cert_name,
-                          trust.cert_file != "noverify"));
-    TRY(http->ask(request));
-    return EventStream(std::move(http));
-  };
-  if (!address.tls) return begin(std::make_unique<Http<PlainStream>>(address, std::nullopt), {});
-  const MasterTrust trust = known_trust(address);
-  TRY_ASSIGN(auto context, tls_context(trust));
-  return begin(std::make_unique<Http<TlsStream>>(address, std::move(context)), trust);
+  TRY_ASSIGN(const storage::Curl* curl, storage::curl());
+  auto connection = std::make_unique<Connection>(*curl);
+  TRY(connection->open(client, after));
+  return EventStream(std::move(connection));
 }
 
 Result<std::vector<ChangeEvent>> EventStream::wait(Duration timeout) {

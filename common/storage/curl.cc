@@ -14,7 +14,7 @@ Result<const Curl*> load() {
   auto library = SharedLibrary::open(kLibrary);
   if (!library)
     return fail(Code::kFailedPrecondition,
-                "buckets need libcurl; install libcurl4: " + library.error().message);
+                "libcurl is needed; install libcurl4: " + library.error().message);
   library->find(functions.global_init, "curl_global_init")
       .find(functions.easy_init, "curl_easy_init")
       .find(functions.easy_reset, "curl_easy_reset")
@@ -23,6 +23,13 @@ Result<const Curl*> load() {
       .find(functions.easy_perform, "curl_easy_perform")
       .find(functions.easy_getinfo, "curl_easy_getinfo")
       .find(functions.easy_strerror, "curl_easy_strerror")
+      .find(functions.multi_init, "curl_multi_init")
+      .find(functions.multi_cleanup, "curl_multi_cleanup")
+      .find(functions.multi_add_handle, "curl_multi_add_handle")
+      .find(functions.multi_remove_handle, "curl_multi_remove_handle")
+      .find(functions.multi_perform, "curl_multi_perform")
+      .find(functions.multi_poll, "curl_multi_poll")
+      .find(functions.multi_info_read, "curl_multi_info_read")
       .find(functions.slist_append, "curl_slist_append")
       .find(functions.slist_free_all, "curl_slist_free_all");
   if (auto complete = library->complete(); !complete)
