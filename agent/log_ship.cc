@@ -5,7 +5,8 @@
 #include <charconv>
 
 #include "common/base/log.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/agent.methods.h"
 
 namespace det::agent {
 namespace {
@@ -138,7 +139,7 @@ LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token 
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kCallSeconds, GPR_TIMESPAN)));
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::ShipLogsResponse response;
-  const grpc::Status status = v1::AgentService::NewStub(channel_)->ShipLogs(&context, request, &response);
+  const grpc::Status status = wire::call(channel_, v1::AgentService::ShipLogs, context, request, response);
   if (status.ok()) {
     advance(id, task, *batch, response.next_line());
     return Sent::kSome;

@@ -25,7 +25,7 @@
 #include "common/build/cache.h"
 #include "common/build/model_build.h"
 #include "common/crypto/digest.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/agent.methods.h"
 
 namespace det::agent {
 namespace {

@@ -6,8 +6,9 @@
 #include "common/base/log.h"
 #include "common/base/wait.h"
 #include "common/build/cache.h"
+#include "common/client/calls.h"
 #include "common/crypto/digest.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/agent.methods.h"
 
 namespace det::agent {
 namespace {
@@ -27,7 +28,7 @@ Result<std::string> fetch_once(const v1::StartAllocation& start,
   v1::GetContextRequest request;
   request.set_allocation_id(start.allocation_id());
   request.set_digest(start.code_archive());
-  const auto reader = v1::AgentService::NewStub(channel)->GetContext(&context, request);
+  const auto reader = wire::open(channel, v1::AgentService::GetContext, context, request);
   std::string bytes;
   v1::GetContextResponse piece;
   while (reader->Read(&piece)) {

@@ -11,9 +11,10 @@
 #include "common/base/log.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/client/calls.h"
 #include "common/crypto/certificates.h"
 #include "common/crypto/tls_probe.h"
-#include "det/v1/join.grpc.pb.h"
+#include "det/v1/join.methods.h"
 
 namespace det::agent {
 namespace {
@@ -124,7 +125,7 @@ Result<v1::JoinResponse> send_join(const Settings& settings, const MasterTrust& 
   grpc::ClientContext context;
   set_deadline(context);
   v1::JoinResponse response;
-  const grpc::Status status = v1::JoinService::NewStub(channel)->Join(&context, request, &response);
+  const grpc::Status status = wire::call(channel, v1::JoinService::Join, context, request, response);
   if (!status.ok())
     return fail(static_cast<Code>(status.error_code()),
                 "the master rejected the join: " + status.error_message());
@@ -186,7 +187,7 @@ Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& t
   grpc::ClientContext context;
   set_deadline(context);
   v1::JoinResponse response;
-  const grpc::Status status = v1::JoinService::NewStub(channel)->Renew(&context, request, &response);
+  const grpc::Status status = wire::call(channel, v1::JoinService::Renew, context, request, response);
   if (!status.ok()) return fail(static_cast<Code>(status.error_code()), status.error_message());
   return write_file_atomic(trust.own_cert, response.certificate(), 0600);
 }

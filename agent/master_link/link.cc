@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "common/base/log.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/agent.methods.h"
 
 namespace det::agent {
 namespace {
@@ -66,11 +67,11 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
                      public std::enable_shared_from_this<Link::Stream> {
  public:
   Stream(std::shared_ptr<grpc::Channel> channel, Sink sink, std::uint64_t session)
-      : stub_(v1::AgentService::NewStub(channel)), sink_(std::move(sink)), session_(session) {}
+      : channel_(std::move(channel)), sink_(std::move(sink)), session_(session) {}
 
   void start() {
     self_ = shared_from_this();
-    stub_->async()->Link(&context_, this);
+    wire::bind(channel_, v1::AgentService::Link, context_, this);
     // The link writes from its own thread. Without a hold, the call could complete in between.
     AddHold();
     StartRead(&incoming_);
@@ -96,7 +97,7 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
     const auto last = std::move(self_);
   }
 
-  const std::unique_ptr<v1::AgentService::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const Sink sink_;
   const std::uint64_t session_;
   grpc::ClientContext context_;

@@ -13,7 +13,8 @@
 #include "agent/master_link/link.h"
 #include "agent/master_link/tunnel_end.h"
 #include "common/base/log.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/agent.methods.h"
 
 namespace det::agent {
 namespace {
@@ -71,14 +72,13 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
     if (!carrier_) return;
     guard_.emplace(shared_->io.get_executor());
     ++carrier_->tunnels;
-    stub_ = v1::AgentService::NewStub(carrier_->channel);
     self_ = shared_from_this();
     shared_->tunnels.insert(this);
     v1::TunnelAnswer* message = outgoing_.mutable_answer();
     message->set_tunnel_id(order_.tunnel_id());
     message->set_agent_id(shared_->agent_id);
     message->set_error(error);
-    stub_->async()->Tunnel(&context_, this);
+    wire::bind(carrier_->channel, v1::AgentService::Tunnel, context_, this);
     // Writes start on the I/O thread; the hold keeps the call from completing in between.
     AddHold();
     writing_ = true;
@@ -162,7 +162,6 @@ class Tunnels::Shared::Tunnel : public grpc::ClientBidiReactor<v1::TunnelMessage
   const v1::OpenTunnel order_;
   const std::shared_ptr<TunnelEnd> end_;
   std::shared_ptr<Carrier> carrier_;
-  std::unique_ptr<v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   v1::TunnelMessage incoming_, outgoing_;
   bool opened_ = false, writing_ = false, end_sent_ = false, end_received_ = false, done_ = false,

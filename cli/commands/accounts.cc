@@ -1,23 +1,23 @@
 #include "cli/commands/accounts.h"
 
 #include "cli/output/terminal.h"
-#include "det/v1/project.grpc.pb.h"
-#include "det/v1/user.grpc.pb.h"
-#include "det/v1/workspace.grpc.pb.h"
+#include "det/v1/project.methods.h"
+#include "det/v1/user.methods.h"
+#include "det/v1/workspace.methods.h"
 
 namespace det::cli {
 
 Result<v1::User> find_user(Client& client, const std::string& name) {
   v1::GetUserByUsernameRequest request;
   request.set_username(name);
-  TRY_ASSIGN(auto response, client.call(&v1::UserService::Stub::GetUserByUsername, request));
+  TRY_ASSIGN(auto response, client.call(v1::UserService::GetUserByUsername, request));
   return std::move(*response.mutable_user());
 }
 
 Result<v1::Workspace> find_workspace(Client& client, const std::string& name) {
   v1::GetWorkspacesRequest request;
   request.set_name(name);
-  TRY_ASSIGN(auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaces, request));
+  TRY_ASSIGN(auto response, client.call(v1::WorkspaceService::GetWorkspaces, request));
   // The filter of the request matches substrings, in any case.
   for (v1::Workspace& each : *response.mutable_workspaces())
     if (each.name() == name) return std::move(each);
@@ -29,7 +29,7 @@ Result<v1::Project> find_project(Client& client, const std::string& workspace, c
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(found.id());
   request.set_name(project);
-  TRY_ASSIGN(auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  TRY_ASSIGN(auto response, client.call(v1::WorkspaceService::GetWorkspaceProjects, request));
   // The name filter of the request may match more than the exact name.
   for (v1::Project& each : *response.mutable_projects())
     if (each.name() == project) return std::move(each);
@@ -48,7 +48,7 @@ Table project_table(const google::protobuf::RepeatedPtrField<v1::Project>& proje
 }
 
 Result<std::map<int, std::string>> user_names(Client& client) {
-  TRY_ASSIGN(const auto response, client.call(&v1::UserService::Stub::GetUsers, v1::GetUsersRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::UserService::GetUsers, v1::GetUsersRequest()));
   std::map<int, std::string> names;
   for (const v1::User& each : response.users()) names[each.id()] = each.username();
   return names;

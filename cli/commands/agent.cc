@@ -6,16 +6,14 @@
 #include "cli/command.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/join.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/join.methods.h"
 
 namespace det::cli {
 namespace {
 
-using ClusterStub = v1::ClusterService::Stub;
-
 Result<v1::GetAgentsResponse> get_agents(Client& client) {
-  return client.call(&ClusterStub::GetAgents, v1::GetAgentsRequest());
+  return client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest());
 }
 
 std::string pools_text(const v1::Agent& agent) {
@@ -109,7 +107,7 @@ Status disable_agents(Client& client, const AgentDisableOptions& options) {
     v1::DisableAgentRequest request;
     request.set_agent_id(id);
     request.set_drain(options.drain);
-    TRY_ASSIGN(const auto response, client.call(&ClusterStub::DisableAgent, request));
+    TRY_ASSIGN(const auto response, client.call(v1::ClusterService::DisableAgent, request));
     agents.push_back(response.agent());
     if (as_text)
       std::cout << (options.drain ? "Draining agent " : "Disabled agent ") << printable(id) << '\n';
@@ -127,7 +125,7 @@ Status enable_agents(Client& client, const AgentServiceOptions& options) {
   for (const std::string& id : ids) {
     v1::EnableAgentRequest request;
     request.set_agent_id(id);
-    TRY_ASSIGN(const auto response, client.call(&ClusterStub::EnableAgent, request));
+    TRY_ASSIGN(const auto response, client.call(v1::ClusterService::EnableAgent, request));
     agents.push_back(response.agent());
     if (!options.output.for_programs()) std::cout << "Enabled agent " << printable(id) << '\n';
   }
@@ -139,7 +137,7 @@ Status enable_agents(Client& client, const AgentServiceOptions& options) {
 Status revoke_agent(Client& client, const Argument& agent) {
   v1::RevokeAgentRequest request;
   request.set_agent_id(agent.value);
-  TRY(client.call(&v1::JoinService::Stub::RevokeAgent, request));
+  TRY(client.call(v1::JoinService::RevokeAgent, request));
   std::cout << "Revoked the certificates of agent " << printable(agent.value) << '\n';
   return {};
 }
@@ -209,7 +207,7 @@ Status disable_slot(Client& client, const SlotDisableOptions& options) {
   request.set_agent_id(options.agent);
   request.set_slot_id(options.slot);
   request.set_drain(options.drain);
-  TRY(client.call(&ClusterStub::DisableSlot, request));
+  TRY(client.call(v1::ClusterService::DisableSlot, request));
   print_slot("Disabled", options);
   return {};
 }
@@ -218,7 +216,7 @@ Status enable_slot(Client& client, const SlotOptions& options) {
   v1::EnableSlotRequest request;
   request.set_agent_id(options.agent);
   request.set_slot_id(options.slot);
-  TRY_ASSIGN(const auto response, client.call(&ClusterStub::EnableSlot, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ClusterService::EnableSlot, request));
   print_slot("Enabled", options);
   const std::string& problem = response.slot().problem();
   if (!problem.empty()) std::cout << "It takes no work yet: " << printable(problem) << '\n';

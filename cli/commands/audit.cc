@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/output/print.h"
-#include "det/v1/audit.grpc.pb.h"
+#include "det/v1/audit.methods.h"
 
 namespace det::cli {
 namespace {
@@ -27,7 +27,7 @@ Status list_audit_log(Client& client, const AuditOptions& options) {
   request.set_limit(options.tail);
   // Descending order with a limit selects the newest entries.
   request.set_order_by(v1::ORDER_BY_DESC);
-  TRY_ASSIGN(auto response, client.call(&v1::AuditService::Stub::GetAuditLog, request));
+  TRY_ASSIGN(auto response, client.call(v1::AuditService::GetAuditLog, request));
   // Printed in ascending order, as logs are read.
   std::reverse(response.mutable_entries()->pointer_begin(), response.mutable_entries()->pointer_end());
   Table table{{"Time", "User", "Action", "Object", "Outcome", "Address"}, {}};

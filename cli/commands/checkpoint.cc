@@ -10,8 +10,6 @@
 namespace det::cli {
 namespace {
 
-using CheckpointStub = v1::CheckpointService::Stub;
-
 struct CheckpointOptions {
   std::string uuid;
   void declare(CLI::App& app) { app.add_option("UUID", uuid, "Checkpoint UUID.")->required(); }
@@ -91,7 +89,7 @@ Status delete_checkpoints(Session& session, const DeleteCheckpointsOptions& opti
   TRY_ASSIGN(Client * client, session.client());
   v1::DeleteCheckpointsRequest request;
   for (const std::string& uuid : options.uuids) request.add_checkpoint_uuids(uuid);
-  TRY(client->call(&CheckpointStub::DeleteCheckpoints, request));
+  TRY(client->call(v1::CheckpointService::DeleteCheckpoints, request));
   for (const std::string& uuid : options.uuids) std::cout << "Deleted checkpoint " << printable(uuid) << '\n';
   return {};
 }
@@ -113,7 +111,7 @@ Status remove_checkpoint_files(Session& session, const RemoveFilesOptions& optio
   v1::CheckpointsRemoveFilesRequest request;
   for (const std::string& uuid : options.uuids) request.add_checkpoint_uuids(uuid);
   for (const std::string& glob : options.globs) request.add_checkpoint_globs(glob);
-  TRY(client->call(&CheckpointStub::CheckpointsRemoveFiles, request));
+  TRY(client->call(v1::CheckpointService::CheckpointsRemoveFiles, request));
   for (const std::string& uuid : options.uuids)
     std::cout << "Removed files of checkpoint " << printable(uuid) << '\n';
   return {};

@@ -8,12 +8,10 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/expconf/policies.h"
-#include "det/v1/policy.grpc.pb.h"
+#include "det/v1/policy.methods.h"
 
 namespace det::cli {
 namespace {
-
-using PolicyStub = v1::ConfigPolicyService::Stub;
 
 /// Scope of a command: a kind of workload, in one workspace or the whole cluster.
 struct PolicyOptions {
@@ -33,8 +31,7 @@ struct PolicyOptions {
   /// the other kind is null.
   template <typename Global, typename Local, typename Response>
   Result<Response> ask(
-      Client& client, grpc::Status (PolicyStub::*global)(grpc::ClientContext*, const Global&, Response*),
-      grpc::Status (PolicyStub::*local)(grpc::ClientContext*, const Local&, Response*),
+      Client& client, UnaryMethod<Global, Response> global, UnaryMethod<Local, Response> local,
       const std::function<void(Global*, Local*)>& more = [](Global*, Local*) {}) const {
     if (workspace.empty()) {
       Global request;
@@ -63,8 +60,8 @@ struct DescribePolicyOptions : PolicyOptions {
 };
 
 Status describe_policies(Client& client, const DescribePolicyOptions& options) {
-  TRY_ASSIGN(const auto response, options.ask(client, &PolicyStub::GetGlobalConfigPolicies,
-                                              &PolicyStub::GetWorkspaceConfigPolicies));
+  TRY_ASSIGN(const auto response, options.ask(client, v1::ConfigPolicyService::GetGlobalConfigPolicies,
+                                              v1::ConfigPolicyService::GetWorkspaceConfigPolicies));
   if (options.json) return print_json(response.config_policies());
   std::cout << (response.text().empty() ? "No config policies are set.\n" : printable_lines(response.text()));
   return {};
@@ -89,18 +86,18 @@ Status set_policies(Session& session, const SetPolicyOptions& options) {
     request->set_config_policies(*text);
     request->set_file_name(options.file);
   };
-  TRY_ASSIGN(
-      const auto response,
-      options.ask(*client, &PolicyStub::PutGlobalConfigPolicies, &PolicyStub::PutWorkspaceConfigPolicies,
-                  {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
+  TRY_ASSIGN(const auto response,
+             options.ask(*client, v1::ConfigPolicyService::PutGlobalConfigPolicies,
+                         v1::ConfigPolicyService::PutWorkspaceConfigPolicies,
+                         {[&](auto* global, auto* local) { global ? fill(global) : fill(local); }}));
   print_warnings(response.warnings());
   std::cout << "Set the config policies for new " << (options.of_tasks() ? "tasks" : "experiments") << "\n";
   return {};
 }
 
 Status delete_policies(Client& client, const PolicyOptions& options) {
-  TRY(options.ask(client, &PolicyStub::DeleteGlobalConfigPolicies,
-                  &PolicyStub::DeleteWorkspaceConfigPolicies));
+  TRY(options.ask(client, v1::ConfigPolicyService::DeleteGlobalConfigPolicies,
+                  v1::ConfigPolicyService::DeleteWorkspaceConfigPolicies));
   std::cout << "Deleted the config policies\n";
   return {};
 }

@@ -12,7 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/base/wait.h"
-#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
 
 namespace det::cli {
 namespace {
@@ -162,7 +162,7 @@ Status wait_for_agents(Session& session, const Daemons& daemons, const std::vect
   std::string missing;
   const bool all = wait_until(
       [&] {
-        const auto response = client->call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest());
+        const auto response = client->call(v1::ClusterService::GetAgents, v1::GetAgentsRequest());
         for (const std::string& name : names) {
           missing = name;
           bool here = false;

@@ -12,8 +12,8 @@
 #include "cli/output/terminal.h"
 #include "common/base/units.h"
 #include "common/client/config_file.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/diagnosis.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/diagnosis.methods.h"
 
 namespace det::cli {
 namespace {
@@ -83,7 +83,7 @@ void check_client(Report& report) {
 /// further checks would fail for the same reason.
 bool check_master(Client& client, Report& report, std::string& version) {
   const MonoTime begin = mono_now();
-  const auto response = client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
+  const auto response = client.call(v1::ClusterService::GetMaster, v1::GetMasterRequest());
   const double took = static_cast<double>((mono_now() - begin).count()) / 1000;
   if (!response) {
     report.fail("master", response.error().message,
@@ -114,7 +114,7 @@ bool check_login(Session& session, Report& report) {
   }
   const auto user = session.user_name();
   // user_name() succeeds locally for a stored login, which may have expired. This call needs a valid one.
-  const auto asked = (*client)->call(&v1::DiagnosisService::Stub::GetDiagnosis, v1::GetDiagnosisRequest());
+  const auto asked = (*client)->call(v1::DiagnosisService::GetDiagnosis, v1::GetDiagnosisRequest());
   if (!user || (!asked && asked.error().code == Code::kUnauthenticated)) {
     report.fail("login", (user ? asked.error() : user.error()).message, "run `det user login`");
     return false;
@@ -158,7 +158,7 @@ void check_storage(const v1::StorageDiagnosis& storage, Report& report) {
 
 /// Checks database, storage and clock with a diagnosis made by the master.
 void check_diagnosis(Client& client, Report& report) {
-  const auto answer = client.call(&v1::DiagnosisService::Stub::GetDiagnosis, v1::GetDiagnosisRequest());
+  const auto answer = client.call(v1::DiagnosisService::GetDiagnosis, v1::GetDiagnosisRequest());
   if (!answer && answer.error().code == Code::kUnimplemented) {
     report.warn("database", "the master does not support diagnosis", "upgrade the master");
     return;
@@ -208,7 +208,7 @@ void check_slots(const v1::GetAgentsResponse& response, Report& report) {
 
 /// Lists every agent that is disconnected, disabled, draining or of another version; counts the others.
 void check_agents(Client& client, const std::string& version, Report& report) {
-  const auto response = client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest());
+  const auto response = client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest());
   if (!response) {
     report.fail("agents", response.error().message, "see the master's log");
     return;

@@ -8,12 +8,10 @@
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/job.grpc.pb.h"
+#include "det/v1/job.methods.h"
 
 namespace det::cli {
 namespace {
-
-using JobStub = v1::JobService::Stub;
 
 /// "SCHEDULED", or "QUEUED" with the number of jobs ahead.
 std::string queue_state_text(const v1::Job::Summary& summary) {
@@ -49,7 +47,7 @@ Status list_jobs(Client& client, const JobListOptions& options) {
   TRY_ASSIGN(const std::int64_t more,
              each_page(
                  options.paging.resolved(options.output), request,
-                 [&](const auto& page) { return client.call(&JobStub::GetJobs, page); },
+                 [&](const auto& page) { return client.call(v1::JobService::GetJobs, page); },
                  [&](const auto& response) {
                    jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
                  }));
@@ -96,7 +94,7 @@ struct JobUpdateOptions {
 /// Returns the id of a job that is named by its own id or by that of its experiment. Errors: kNotFound.
 Result<std::string> job_id(Client& client, const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return text;
-  TRY_ASSIGN(const auto response, client.call(&JobStub::GetJobs, v1::GetJobsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::JobService::GetJobs, v1::GetJobsRequest()));
   for (const v1::Job& job : response.jobs()) {
     if (job.entity_id() == text) return job.job_id();
   }
@@ -135,7 +133,7 @@ Result<v1::UpdateJobQueueRequest> to_request(Client& client, const JobUpdateOpti
 
 Status update_job(Client& client, const JobUpdateOptions& options) {
   TRY_ASSIGN(const auto request, to_request(client, options));
-  TRY(client.call(&JobStub::UpdateJobQueue, request));
+  TRY(client.call(v1::JobService::UpdateJobQueue, request));
   std::cout << "Updated job " << printable(options.job) << '\n';
   return {};
 }
@@ -193,7 +191,7 @@ Status update_jobs(Session& session, const JobBatchOptions& options) {
     TRY_ASSIGN(const auto one, to_request(*client, each));
     request.MergeFrom(one);
   }
-  TRY(client->call(&JobStub::UpdateJobQueue, request));
+  TRY(client->call(v1::JobService::UpdateJobQueue, request));
   std::cout << "Updated " << changes.size() << (changes.size() == 1 ? " job\n" : " jobs\n");
   return {};
 }

@@ -3,12 +3,10 @@
 
 #include "cli/command.h"
 #include "cli/output/print.h"
-#include "det/v1/join.grpc.pb.h"
+#include "det/v1/join.methods.h"
 
 namespace det::cli {
 namespace {
-
-using JoinTokenStub = v1::JoinService::Stub;
 
 /// Unset limits take the defaults of the master: one use, one hour.
 struct JoinTokenCreateOptions {
@@ -32,7 +30,7 @@ Status create_join_token(Client& client, const JoinTokenCreateOptions& options) 
   request.set_agent_id(options.agent);
   request.set_lifespan(options.lifespan);
   request.set_uses(options.uses);
-  TRY_ASSIGN(const auto response, client.call(&JoinTokenStub::PostJoinToken, request));
+  TRY_ASSIGN(const auto response, client.call(v1::JoinService::PostJoinToken, request));
   // The only line on standard output, which is usually redirected to a file.
   std::cout << response.token() << '\n';
   return {};
@@ -40,7 +38,7 @@ Status create_join_token(Client& client, const JoinTokenCreateOptions& options) 
 
 /// Lists the valid tokens by number; their secrets are not shown again.
 Status list_join_tokens(Client& client, const Output& output) {
-  TRY_ASSIGN(const auto response, client.call(&JoinTokenStub::GetJoinTokens, v1::GetJoinTokensRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::JoinService::GetJoinTokens, v1::GetJoinTokensRequest()));
   Table table{{"ID", "Resource Pool", "Agent ID", "Uses Left", "Expires", "Created", "Created By"}, {}};
   for (const v1::JoinTokenInfo& each : response.tokens()) {
     table.rows.push_back({std::to_string(each.id()), each.pool(), each.agent_id(),
@@ -59,7 +57,7 @@ struct JoinTokenDeleteOptions {
 Status delete_join_token(Client& client, const JoinTokenDeleteOptions& options) {
   v1::DeleteJoinTokenRequest request;
   request.set_id(options.id);
-  TRY(client.call(&JoinTokenStub::DeleteJoinToken, request));
+  TRY(client.call(v1::JoinService::DeleteJoinToken, request));
   std::cout << "Deleted join token " << options.id << '\n';
   return {};
 }

@@ -6,8 +6,8 @@
 #include "cli/commands/not_offered.h"
 #include "cli/output/print.h"
 #include "common/yaml/yaml.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/master.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/master.methods.h"
 
 namespace det::cli {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
 
 Result<v1::GetMasterResponse> get_master(Client& client) {
-  return client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest());
+  return client.call(v1::ClusterService::GetMaster, v1::GetMasterRequest());
 }
 
 /// Needs no login: the master serves its version and ids to every client.
@@ -28,7 +28,7 @@ Status print_master_info(Session& session, const ValueOutput& output) {
 
 Status print_master_config(Client& client, const ValueOutput& output) {
   TRY_ASSIGN(const auto response,
-             client.call(&v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest()));
+             client.call(v1::MasterService::GetMasterConfig, v1::GetMasterConfigRequest()));
   return print_yaml(response.config(), output);
 }
 
@@ -46,7 +46,7 @@ Status set_master_config(Client& client, const MasterConfigOptions& options) {
   v1::PatchMasterConfigRequest request;
   request.mutable_config()->mutable_log()->set_level(options.level);
   request.mutable_field_mask()->add_paths("log");
-  TRY(client.call(&v1::MasterService::Stub::PatchMasterConfig, request));
+  TRY(client.call(v1::MasterService::PatchMasterConfig, request));
   std::cout << "Set the log level of the master to " << options.level << " until its next restart\n";
   return {};
 }
@@ -63,22 +63,21 @@ struct MasterLogOptions {
 
 /// Prints log entries and advances the request's offset behind each, so that the stream can be resumed.
 Status print_log(Client& client, const MasterLogOptions& options, v1::MasterLogsRequest& request) {
-  return client.stream(&v1::MasterService::Stub::MasterLogs, request,
-                       [&](const v1::MasterLogsResponse& response) {
-                         const auto& entry = response.log_entry();
-                         if (options.json) {
-                           const auto value = to_json(entry);
-                           if (value) std::cout << dump_json(*value) << '\n';
-                         } else {
-                           std::string level = v1::LogLevel_Name(entry.level());
-                           level.erase(0, std::string_view("LOG_LEVEL_").size());
-                           std::cout << time_text(entry.timestamp(), true) << " [" << level
-                                     << "]: " << printable(entry.message()) << '\n';
-                         }
-                         if (options.follow) std::cout.flush();
-                         request.set_offset(entry.id());
-                         return true;
-                       });
+  return client.stream(v1::MasterService::MasterLogs, request, [&](const v1::MasterLogsResponse& response) {
+    const auto& entry = response.log_entry();
+    if (options.json) {
+      const auto value = to_json(entry);
+      if (value) std::cout << dump_json(*value) << '\n';
+    } else {
+      std::string level = v1::LogLevel_Name(entry.level());
+      level.erase(0, std::string_view("LOG_LEVEL_").size());
+      std::cout << time_text(entry.timestamp(), true) << " [" << level << "]: " << printable(entry.message())
+                << '\n';
+    }
+    if (options.follow) std::cout.flush();
+    request.set_offset(entry.id());
+    return true;
+  });
 }
 
 /// Follows the log across restarts of the master. Each process of the master numbers its entries from the

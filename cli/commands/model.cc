@@ -5,13 +5,11 @@
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/model.grpc.pb.h"
-#include "det/v1/workspace.grpc.pb.h"
+#include "det/v1/model.methods.h"
+#include "det/v1/workspace.methods.h"
 
 namespace det::cli {
 namespace {
-
-using ModelStub = v1::ModelService::Stub;
 
 /// JSON on one line; "" when the value cannot be converted.
 std::string compact(const google::protobuf::Struct& metadata) {
@@ -57,7 +55,7 @@ Result<std::vector<v1::ModelVersion>> get_versions(Client& client, const std::st
   TRY(each_page(
       Paging{}, request,
       [&](const v1::GetModelVersionsRequest& page) {
-        return client.call(&ModelStub::GetModelVersions, page);
+        return client.call(v1::ModelService::GetModelVersions, page);
       },
       [&](const v1::GetModelVersionsResponse& page) {
         all.insert(all.end(), page.model_versions().begin(), page.model_versions().end());
@@ -96,13 +94,14 @@ Status list_models(Client& client, const ModelListOptions& options) {
   if (!options.all) request.mutable_archived()->set_value(false);
   request.mutable_workspace_names()->Assign(options.workspaces.begin(), options.workspaces.end());
   std::vector<v1::Model> models;
-  TRY_ASSIGN(const std::int64_t more,
-             each_page(
-                 options.paging.resolved(options.output), request,
-                 [&](const v1::GetModelsRequest& page) { return client.call(&ModelStub::GetModels, page); },
-                 [&](const v1::GetModelsResponse& page) {
-                   models.insert(models.end(), page.models().begin(), page.models().end());
-                 }));
+  TRY_ASSIGN(
+      const std::int64_t more,
+      each_page(
+          options.paging.resolved(options.output), request,
+          [&](const v1::GetModelsRequest& page) { return client.call(v1::ModelService::GetModels, page); },
+          [&](const v1::GetModelsResponse& page) {
+            models.insert(models.end(), page.models().begin(), page.models().end());
+          }));
   Table table = model_table(models);
   table.more = more;
   return options.output.print(table, [&] { return list_to_json(models); });
@@ -130,7 +129,7 @@ Status create_model(Client& client, const ModelCreateOptions& options) {
   request.set_name(options.name);
   request.set_workspace_name(options.workspace);
   request.set_description(options.description);
-  TRY_ASSIGN(const auto response, client.call(&ModelStub::PostModel, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ModelService::PostModel, request));
   if (options.json) return print_json(response.model());
   std::cout << shown(model_table({response.model()}));
   return {};
@@ -151,7 +150,7 @@ struct ModelDescribeOptions {
 Status describe_model(Client& client, const ModelDescribeOptions& options) {
   v1::GetModelRequest request;
   request.set_model_name(options.name);
-  TRY_ASSIGN(const auto response, client.call(&ModelStub::GetModel, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ModelService::GetModel, request));
   TRY_ASSIGN(std::vector<v1::ModelVersion> versions, get_versions(client, options.name));
   if (options.version > 0) {
     std::erase_if(versions, [&](const v1::ModelVersion& each) { return each.version() != options.version; });
@@ -189,7 +188,7 @@ Status register_version(Client& client, const ModelRegisterOptions& options) {
   v1::PostModelVersionRequest request;
   request.set_model_name(options.name);
   request.set_checkpoint_uuid(options.uuid);
-  TRY_ASSIGN(const auto response, client.call(&ModelStub::PostModelVersion, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ModelService::PostModelVersion, request));
   if (options.json) return print_json(response.model_version());
   std::cout << shown(version_table({response.model_version()}));
   return {};
@@ -227,7 +226,7 @@ Command model_set_verb(const char* what, const char* summary,
     v1::PatchModelRequest request;
     request.set_model_name(options.name);
     set(*request.mutable_model(), options.values);
-    TRY_ASSIGN(const auto response, client.call(&ModelStub::PatchModel, request));
+    TRY_ASSIGN(const auto response, client.call(v1::ModelService::PatchModel, request));
     std::cout << "Set " << what << " of model " << printable(response.model().name()) << '\n';
     return {};
   };
@@ -252,7 +251,7 @@ Status move_model(Client& client, const ModelMoveOptions& options) {
   v1::PatchModelRequest request;
   request.set_model_name(options.name);
   request.mutable_model()->set_workspace_name(options.workspace);
-  TRY(client.call(&ModelStub::PatchModel, request));
+  TRY(client.call(v1::ModelService::PatchModel, request));
   std::cout << "Moved model " << printable(options.name) << " to workspace " << printable(options.workspace)
             << '\n';
   return {};
@@ -272,13 +271,13 @@ Status delete_model(Client& client, const ModelDeleteOptions& options) {
     v1::DeleteModelVersionRequest request;
     request.set_model_name(options.name);
     request.set_model_version_num(options.version);
-    TRY(client.call(&ModelStub::DeleteModelVersion, request));
+    TRY(client.call(v1::ModelService::DeleteModelVersion, request));
     std::cout << "Deleted version " << options.version << " of model " << printable(options.name) << '\n';
     return {};
   }
   v1::DeleteModelRequest request;
   request.set_model_name(options.name);
-  TRY(client.call(&ModelStub::DeleteModel, request));
+  TRY(client.call(v1::ModelService::DeleteModel, request));
   std::cout << "Deleted model " << printable(options.name) << '\n';
   return {};
 }
@@ -326,10 +325,10 @@ Command model_command() {
            {{"move"}, "Move a model to another workspace.", action(move_model)},
            {{"archive"},
             "Archive a model. It becomes read-only.",
-            archive_action<v1::ArchiveModelRequest>(&ModelStub::ArchiveModel, "Archived")},
+            archive_action<v1::ArchiveModelRequest>(v1::ModelService::ArchiveModel, "Archived")},
            {{"unarchive"},
             "Unarchive a model.",
-            archive_action<v1::UnarchiveModelRequest>(&ModelStub::UnarchiveModel, "Unarchived")},
+            archive_action<v1::UnarchiveModelRequest>(v1::ModelService::UnarchiveModel, "Unarchived")},
            {{"delete"}, "Delete a model or one version. Its checkpoints are kept.", action(delete_model)}}};
 }
 

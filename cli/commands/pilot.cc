@@ -3,14 +3,14 @@
 
 #include "cli/command.h"
 #include "cli/output/print.h"
-#include "det/v1/pilot.grpc.pb.h"
+#include "det/v1/pilot.methods.h"
 
 namespace det::cli {
 namespace {
 
 /// Lists pilots. Problems of pools go to stderr, so that the output stays a table.
 Status list_pilots(Client& client, const ListOutput& output) {
-  TRY_ASSIGN(const auto response, client.call(&v1::PilotService::Stub::GetPilots, v1::GetPilotsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::PilotService::GetPilots, v1::GetPilotsRequest()));
   Table table{{"Name", "Resource Pool", "State", "Job", "Nodes", "Agents", "Allocations", "Submitted", "Ends",
                "Reason"},
               {},

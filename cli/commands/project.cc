@@ -8,13 +8,11 @@
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "cli/submit/follow.h"
-#include "det/v1/project.grpc.pb.h"
-#include "det/v1/workspace.grpc.pb.h"
+#include "det/v1/project.methods.h"
+#include "det/v1/workspace.methods.h"
 
 namespace det::cli {
 namespace {
-
-using ProjectStub = v1::ProjectService::Stub;
 
 struct ProjectOptions {
   std::string workspace, name;
@@ -41,7 +39,7 @@ Status list_projects(Client& client, const ProjectListOptions& options) {
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(workspace.id());
   if (!options.all) request.mutable_archived()->set_value(false);
-  TRY_ASSIGN(const auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::GetWorkspaceProjects, request));
   return options.output.print(project_table(response.projects()),
                               [&] { return list_to_json(response.projects()); });
 }
@@ -80,7 +78,7 @@ Status list_project_experiments(Client& client, const ProjectExperimentsOptions&
   google::protobuf::RepeatedPtrField<v1::Experiment> experiments;
   TRY(each_page(
       Paging(), request,
-      [&](const auto& page) { return client.call(&v1::ExperimentService::Stub::GetExperiments, page); },
+      [&](const auto& page) { return client.call(v1::ExperimentService::GetExperiments, page); },
       [&](const auto& response) { experiments.MergeFrom(response.experiments()); }));
   Table table{{"ID", "Owner", "Name", "State", "Started", "Ended"}, {}};
   for (const v1::Experiment& each : experiments) {
@@ -105,7 +103,7 @@ Status create_project(Client& client, const ProjectCreateOptions& options) {
   request.set_workspace_id(workspace.id());
   request.set_name(options.name);
   request.set_description(options.description);
-  TRY_ASSIGN(const auto response, client.call(&ProjectStub::PostProject, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ProjectService::PostProject, request));
   std::cout << "Created project " << printable(response.project().name()) << " with id "
             << response.project().id() << '\n';
   return {};
@@ -132,7 +130,7 @@ Status edit_project(Session& session, const ProjectEditOptions& options) {
   TRY_ASSIGN(Client * client, session.client());
   TRY_ASSIGN(const v1::Project project, find_project(*client, options.workspace, options.name));
   request.set_id(project.id());
-  TRY(client->call(&ProjectStub::PatchProject, request));
+  TRY(client->call(v1::ProjectService::PatchProject, request));
   std::cout << "Changed project " << printable(options.name) << '\n';
   return {};
 }
@@ -149,11 +147,11 @@ Status act_on_project(Client& client, const ProjectOptions& options, Method meth
 }
 
 Status archive_project(Client& client, const ProjectOptions& options) {
-  return act_on_project(client, options, &ProjectStub::ArchiveProject, "Archived");
+  return act_on_project(client, options, v1::ProjectService::ArchiveProject, "Archived");
 }
 
 Status unarchive_project(Client& client, const ProjectOptions& options) {
-  return act_on_project(client, options, &ProjectStub::UnarchiveProject, "Unarchived");
+  return act_on_project(client, options, v1::ProjectService::UnarchiveProject, "Unarchived");
 }
 
 struct ProjectDeleteOptions : ProjectOptions {
@@ -173,12 +171,12 @@ Status delete_project(Client& client, const ProjectDeleteOptions& options) {
   }
   v1::ProjectActionRequest request;
   request.set_id(project.id());
-  TRY_ASSIGN(const auto response, client.call(&ProjectStub::DeleteProject, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ProjectService::DeleteProject, request));
   if (!response.completed()) {
     TRY(wait_for_deletion([&]() -> Result<v1::Project> {
       v1::GetProjectRequest get;
       get.set_id(project.id());
-      TRY_ASSIGN(auto now, client.call(&ProjectStub::GetProject, get));
+      TRY_ASSIGN(auto now, client.call(v1::ProjectService::GetProject, get));
       return std::move(*now.mutable_project());
     }));
   }

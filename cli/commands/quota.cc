@@ -6,12 +6,10 @@
 #include "cli/output/print.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "det/v1/quota.grpc.pb.h"
+#include "det/v1/quota.methods.h"
 
 namespace det::cli {
 namespace {
-
-using QuotaStub = v1::QuotaService::Stub;
 
 bool is_bytes(const std::string& resource) { return resource.ends_with("_bytes"); }
 
@@ -22,7 +20,7 @@ std::string amount_text(const std::string& resource, std::int64_t amount) {
 /// Lists quotas and their use. Users without administration rights get their own and those of their
 /// workspaces.
 Status list_quotas(Client& client, const Output& output) {
-  TRY_ASSIGN(const auto response, client.call(&QuotaStub::GetQuotas, v1::GetQuotasRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::QuotaService::GetQuotas, v1::GetQuotasRequest()));
   Table table{{"Scope", "Name", "Resource", "Used", "Limit"}, {}};
   for (const v1::Quota& each : response.quotas()) {
     table.rows.push_back({each.scope(), each.name().empty() ? std::to_string(each.id()) : each.name(),
@@ -85,7 +83,7 @@ Status set_quota(Session& session, const QuotaSetOptions& options) {
   TRY_ASSIGN(Client * client, session.client());
   TRY(options.fill(*client, request));
   request.set_limit(limit);
-  TRY(client->call(&QuotaStub::SetQuota, request));
+  TRY(client->call(v1::QuotaService::SetQuota, request));
   std::cout << "Set the quota of " << options.owner() << " to " << amount_text(options.resource, limit)
             << " for " << options.resource << '\n';
   return {};
@@ -94,7 +92,7 @@ Status set_quota(Session& session, const QuotaSetOptions& options) {
 Status remove_quota(Client& client, const QuotaOptions& options) {
   v1::DeleteQuotaRequest request;
   TRY(options.fill(client, request));
-  TRY(client.call(&QuotaStub::DeleteQuota, request));
+  TRY(client.call(v1::QuotaService::DeleteQuota, request));
   std::cout << "Removed the quota of " << options.owner() << " for " << options.resource << '\n';
   return {};
 }

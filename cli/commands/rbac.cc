@@ -5,12 +5,10 @@
 #include "cli/commands/accounts.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/role.grpc.pb.h"
+#include "det/v1/role.methods.h"
 
 namespace det::cli {
 namespace {
-
-using RoleStub = v1::RoleService::Stub;
 
 std::string permissions_of(const v1::Role& role) {
   std::vector<std::string> names;
@@ -25,7 +23,7 @@ std::string scopes_of(const v1::Role& role) {
 
 /// Lists the roles with their permissions.
 Status list_roles(Client& client, const ListOutput& output) {
-  TRY_ASSIGN(const auto response, client.call(&RoleStub::ListRoles, v1::ListRolesRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::ListRoles, v1::ListRolesRequest()));
   Table table{{"ID", "Name", "Permissions", "Scopes"}, {}, {1}};
   for (const v1::Role& each : response.roles())
     table.rows.push_back(
@@ -35,7 +33,7 @@ Status list_roles(Client& client, const ListOutput& output) {
 
 /// Returns the role of this name, in any case. Errors: kNotFound, with the nearest name.
 Result<v1::Role> find_role(Client& client, const std::string& name) {
-  TRY_ASSIGN(const auto response, client.call(&RoleStub::ListRoles, v1::ListRolesRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::ListRoles, v1::ListRolesRequest()));
   std::vector<std::string> names;
   for (const v1::Role& each : response.roles()) {
     if (to_lower(each.name()) == to_lower(name)) return each;
@@ -81,7 +79,7 @@ Status describe_role(Client& client, const RoleDescribeOptions& options) {
   TRY_ASSIGN(const v1::Role role, find_role(client, options.name));
   v1::GetRolesByIDRequest request;
   request.add_role_ids(role.role_id());
-  TRY_ASSIGN(const auto response, client.call(&RoleStub::GetRolesByID, request));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::GetRolesByID, request));
   TRY_ASSIGN(const Table table, assignments_table(client, response.roles()));
   if (!options.output.for_programs())
     std::cout << "Permissions of " << role.name() << ": " << permissions_of(role) << "\n\n";
@@ -102,7 +100,7 @@ Status list_user_roles(Client& client, const UserRolesOptions& options) {
   TRY_ASSIGN(const v1::User user, find_user(client, options.user));
   v1::GetRolesAssignedToUserRequest request;
   request.set_user_id(user.id());
-  TRY_ASSIGN(const auto response, client.call(&RoleStub::GetRolesAssignedToUser, request));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::GetRolesAssignedToUser, request));
   TRY_ASSIGN(const Table table, assignments_table(client, response.roles()));
   return options.output.print(table, [&] { return list_to_json(response.roles()); });
 }
@@ -126,7 +124,7 @@ Table summary_table(const Response& response) {
 /// Shows the current user's roles, those of its groups included.
 Status list_own_roles(Client& client, const Output& output) {
   TRY_ASSIGN(const auto response,
-             client.call(&RoleStub::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
+             client.call(v1::RoleService::GetPermissionsSummary, v1::GetPermissionsSummaryRequest()));
   return output.print(summary_table(response), [&] { return to_json(response); });
 }
 
@@ -143,7 +141,7 @@ Status list_group_roles(Client& client, const GroupRolesOptions& options) {
   TRY_ASSIGN(const v1::Group group, find_group(client, options.group));
   v1::GetRolesAssignedToGroupRequest request;
   request.set_group_id(group.group_id());
-  TRY_ASSIGN(const auto response, client.call(&RoleStub::GetRolesAssignedToGroup, request));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::GetRolesAssignedToGroup, request));
   return options.output.print(summary_table(response), [&] { return to_json(response); });
 }
 
@@ -196,11 +194,11 @@ Status change_assignment(Client& client, const RoleAssignmentOptions& options, M
 }
 
 Status assign_role(Client& client, const RoleAssignmentOptions& options) {
-  return change_assignment(client, options, &RoleStub::AssignRoles, "Assigned");
+  return change_assignment(client, options, v1::RoleService::AssignRoles, "Assigned");
 }
 
 Status unassign_role(Client& client, const RoleAssignmentOptions& options) {
-  return change_assignment(client, options, &RoleStub::RemoveAssignments, "Unassigned");
+  return change_assignment(client, options, v1::RoleService::RemoveAssignments, "Unassigned");
 }
 
 }  // namespace

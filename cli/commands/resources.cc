@@ -4,12 +4,10 @@
 #include "cli/command.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/usage.grpc.pb.h"
+#include "det/v1/usage.methods.h"
 
 namespace det::cli {
 namespace {
-
-using UsageStub = v1::UsageService::Stub;
 
 /// A half-open interval [START, END).
 struct UsageIntervalOptions {
@@ -44,7 +42,7 @@ Result<v1::ResourceAllocationRawResponse> fetch_usage(Session& session, const Us
   TRY(set_usage_time(options.from, "START", request.mutable_timestamp_after()));
   TRY(set_usage_time(options.to, "END", request.mutable_timestamp_before()));
   TRY_ASSIGN(Client * client, session.client());
-  return client->call(&UsageStub::ResourceAllocationRaw, request);
+  return client->call(v1::UsageService::ResourceAllocationRaw, request);
 }
 
 /// Prints one CSV line per allocation.
@@ -95,7 +93,7 @@ Status print_aggregated_usage(Client& client, const UsageDaysOptions& options) {
   request.set_end_date(options.to);
   request.set_period(options.monthly ? v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY
                                      : v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY);
-  TRY_ASSIGN(const auto response, client.call(&UsageStub::ResourceAllocationAggregated, request));
+  TRY_ASSIGN(const auto response, client.call(v1::UsageService::ResourceAllocationAggregated, request));
   Table table{{"aggregation_type", "aggregation_key", "date", "seconds"}, {}};
   for (const v1::ResourceAllocationAggregatedEntry& entry : response.resource_entries()) {
     const auto add = [&](const std::string& type, const std::string& key, double seconds) {

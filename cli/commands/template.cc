@@ -6,12 +6,10 @@
 #include "common/base/files.h"
 #include "common/expconf/parse.h"
 #include "common/yaml/yaml.h"
-#include "det/v1/template.grpc.pb.h"
+#include "det/v1/template.methods.h"
 
 namespace det::cli {
 namespace {
-
-using TemplateStub = v1::TemplateService::Stub;
 
 struct TemplateListOptions {
   Output output;
@@ -24,7 +22,7 @@ struct TemplateListOptions {
 
 /// Lists the templates; --details adds their text.
 Status list_templates(Client& client, const TemplateListOptions& options) {
-  TRY_ASSIGN(const auto response, client.call(&TemplateStub::GetTemplates, v1::GetTemplatesRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::TemplateService::GetTemplates, v1::GetTemplatesRequest()));
   Table table{{"Name"}, {}};
   if (options.details) table.columns.push_back("Config");
   for (const v1::Template& each : response.templates()) {
@@ -52,7 +50,7 @@ struct TemplateDescribeOptions : TemplateOptions {
 Status describe_template(Client& client, const TemplateDescribeOptions& options) {
   v1::GetTemplateRequest request;
   request.set_template_name(options.name);
-  TRY_ASSIGN(const auto response, client.call(&TemplateStub::GetTemplate, request));
+  TRY_ASSIGN(const auto response, client.call(v1::TemplateService::GetTemplate, request));
   if (options.json) return print_json(response.template_());
   std::cout << printable_lines(response.template_().text());
   return {};
@@ -85,17 +83,17 @@ Status store_template(Session& session, const TemplateSetOptions& options, Metho
 }
 
 Status create_template(Session& session, const TemplateSetOptions& options) {
-  return store_template(session, options, &TemplateStub::PostTemplate, "Created");
+  return store_template(session, options, v1::TemplateService::PostTemplate, "Created");
 }
 
 Status set_template(Session& session, const TemplateSetOptions& options) {
-  return store_template(session, options, &TemplateStub::PutTemplate, "Set");
+  return store_template(session, options, v1::TemplateService::PutTemplate, "Set");
 }
 
 Status remove_template(Client& client, const TemplateOptions& options) {
   v1::DeleteTemplateRequest request;
   request.set_template_name(options.name);
-  TRY(client.call(&TemplateStub::DeleteTemplate, request));
+  TRY(client.call(v1::TemplateService::DeleteTemplate, request));
   std::cout << "Removed template " << printable(options.name) << '\n';
   return {};
 }

@@ -5,13 +5,11 @@
 #include "cli/commands/accounts.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/token.grpc.pb.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/token.methods.h"
 
 namespace det::cli {
 namespace {
-
-using TokenStub = v1::TokenService::Stub;
 
 struct TokenCreateOptions {
   std::string user, description, role;
@@ -37,7 +35,7 @@ Status create_token(Client& client, const TokenCreateOptions& options) {
   request.set_lifespan(options.days < 0 ? "-1" : std::to_string(options.days * 24) + "h");
   request.set_description(options.description);
   request.set_role(options.role);
-  TRY_ASSIGN(const auto response, client.call(&TokenStub::PostAccessToken, request));
+  TRY_ASSIGN(const auto response, client.call(v1::TokenService::PostAccessToken, request));
   std::cout << "TokenID: " << response.token_id() << "\nAccess-Token: " << response.token() << '\n';
   // On stderr: standard output is parsed or redirected.
   std::cerr << "The token is not shown again.\n";
@@ -71,7 +69,7 @@ Status list_tokens(Client& client, const TokenListOptions& options) {
   v1::GetAccessTokensRequest request;
   request.set_username(options.user);
   request.set_show_inactive(options.inactive);
-  TRY_ASSIGN(const auto response, client.call(&TokenStub::GetAccessTokens, request));
+  TRY_ASSIGN(const auto response, client.call(v1::TokenService::GetAccessTokens, request));
   return print_tokens(response, options.output);
 }
 
@@ -89,7 +87,7 @@ Status describe_tokens(Client& client, const TokenDescribeOptions& options) {
   for (const int id : options.ids) request.add_token_ids(id);
   // A named token is shown in any state.
   request.set_show_inactive(true);
-  TRY_ASSIGN(const auto response, client.call(&TokenStub::GetAccessTokens, request));
+  TRY_ASSIGN(const auto response, client.call(v1::TokenService::GetAccessTokens, request));
   if (response.token_info_size() == 0) return fail(Code::kNotFound, "token not found; see `det token list`");
   return print_tokens(response, options.output);
 }
@@ -104,7 +102,7 @@ Status revoke_token(Client& client, const TokenOptions& options) {
   v1::PatchAccessTokenRequest request;
   request.set_token_id(options.id);
   request.set_set_revoked(true);
-  TRY(client.call(&TokenStub::PatchAccessToken, request));
+  TRY(client.call(v1::TokenService::PatchAccessToken, request));
   std::cout << "Revoked token " << options.id << '\n';
   return {};
 }
@@ -121,7 +119,7 @@ Status edit_token(Client& client, const TokenEditOptions& options) {
   v1::PatchAccessTokenRequest request;
   request.set_token_id(options.id);
   request.mutable_description()->set_value(options.description);
-  TRY(client.call(&TokenStub::PatchAccessToken, request));
+  TRY(client.call(v1::TokenService::PatchAccessToken, request));
   std::cout << "Changed token " << options.id << '\n';
   return {};
 }
@@ -143,8 +141,7 @@ Status log_in_with_token(Session& session, const TokenLoginOptions& options) {
   }
   // The master verifies the token before it is stored.
   client->set_token(text);
-  TRY_ASSIGN(const auto response,
-             client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+  TRY_ASSIGN(const auto response, client->call(v1::AuthService::CurrentUser, v1::CurrentUserRequest()));
   TokenFile tokens = session.tokens();
   TRY(tokens.save(client->address().url(), {response.user().username(), text}));
   std::cout << "Logged in as " << printable(response.user().username()) << " at " << client->address().url()

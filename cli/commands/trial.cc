@@ -12,7 +12,7 @@
 #include "cli/tasks/shell_session.h"
 #include "common/archive/archive.h"
 #include "common/base/files.h"
-#include "det/v1/cluster.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
 
 namespace det::cli {
 namespace {
@@ -78,7 +78,7 @@ Status print_trial_log(Client& client, const TrialLogOptions& options) {
 Status kill_trial(Client& client, const TrialOptions& options) {
   v1::KillTrialRequest request;
   request.set_id(options.id);
-  TRY(client.call(&v1::TrialService::Stub::KillTrial, request));
+  TRY(client.call(v1::TrialService::KillTrial, request));
   std::cout << "Killed trial " << options.id << '\n';
   return {};
 }
@@ -155,11 +155,11 @@ Status write_support_bundle(Client& client, const SupportBundleOptions& options)
   TRY_ASSIGN(const v1::Trial trial, get_trial(client, options.id));
   TRY_ASSIGN(const v1::Experiment experiment, get_experiment(client, trial.experiment_id()));
   TRY_ASSIGN(const auto workloads, get_workloads(client, options.id, true));
-  TRY_ASSIGN(const auto master, client.call(&v1::ClusterService::Stub::GetMaster, v1::GetMasterRequest()));
+  TRY_ASSIGN(const auto master, client.call(v1::ClusterService::GetMaster, v1::GetMasterRequest()));
   std::string log;
   v1::TrialLogsRequest request;
   request.set_trial_id(options.id);
-  TRY(client.stream(&v1::LogService::Stub::TrialLogs, request,
+  TRY(client.stream(v1::LogService::TrialLogs, request,
                     [&](const v1::LogEntry& entry) { return log += log_line(entry), true; }));
   TRY_ASSIGN(const Json about_trial, to_json(trial));
   TRY_ASSIGN(const Json about_experiment, to_json(experiment));

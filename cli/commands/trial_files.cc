@@ -9,7 +9,7 @@
 #include "cli/output/print.h"
 #include "common/base/files.h"
 #include "common/storage/checkpoint_files.h"
-#include "det/v1/media.grpc.pb.h"
+#include "det/v1/media.methods.h"
 
 namespace det::cli {
 namespace {
@@ -38,8 +38,7 @@ struct DownloadFilesOptions {
 Result<v1::GetTrialFilesResponse> get_files(Client& client, int trial) {
   v1::GetTrialFilesRequest request;
   request.set_trial_id(trial);
-  TRY_ASSIGN(v1::GetTrialFilesResponse response,
-             client.call(&v1::MediaService::Stub::GetTrialFiles, request));
+  TRY_ASSIGN(v1::GetTrialFilesResponse response, client.call(v1::MediaService::GetTrialFiles, request));
   if (!response.note().empty()) std::cerr << "note: " << printable(response.note()) << '\n';
   if (response.truncated()) std::cerr << "note: only the first " << response.files_size() << " files\n";
   return response;
@@ -68,7 +67,7 @@ Status download_file(Client& client, int trial, const std::string& path, const s
   request.set_trial_id(trial);
   request.set_path(path);
   const Status done = client.stream(
-      &v1::MediaService::Stub::DownloadTrialFile, request,
+      v1::MediaService::DownloadTrialFile, request,
       [&](const v1::DownloadTrialFileResponse& part) { return static_cast<bool>(out << part.chunk()); });
   out.close();
   std::error_code error;

@@ -9,7 +9,7 @@
 #include "common/base/event.h"
 #include "common/base/files.h"
 #include "common/base/secret.h"
-#include "det/v1/media.grpc.pb.h"
+#include "det/v1/media.methods.h"
 
 namespace det::cli {
 namespace {
@@ -55,14 +55,14 @@ Result<v1::TrialProfile> wait_for_trace(Client& client, const TrialProfileOption
   v1::GetTrialProfileRequest look;
   look.set_trial_id(options.id);
   look.set_request_id(request.request_id());
-  auto profile = client.call(&v1::MediaService::Stub::ProfileTrial, request);
+  auto profile = client.call(v1::MediaService::ProfileTrial, request);
   StatusLine line;
   while (profile && profile->state() < v1::ProfileStatus::STATE_DONE) {
     line.show(progress_text(*profile, options), mono_now());
     (void)Event().wait_for(kProfileInterval);
-    profile = client.call(&v1::MediaService::Stub::GetTrialProfile, look);
+    profile = client.call(v1::MediaService::GetTrialProfile, look);
     if (!profile && profile.error().code == Code::kNotFound)
-      profile = client.call(&v1::MediaService::Stub::ProfileTrial, request);
+      profile = client.call(v1::MediaService::ProfileTrial, request);
   }
   if (profile && profile->state() == v1::ProfileStatus::STATE_FAILED)
     return fail(Code::kFailedPrecondition, "trial " + std::to_string(options.id) +
@@ -76,7 +76,7 @@ Result<std::string> fetch_trace(Client& client, int trial, const std::string& pa
   request.set_trial_id(trial);
   request.set_path(path);
   std::string bytes;
-  TRY(client.stream(&v1::MediaService::Stub::DownloadTrialFile, request,
+  TRY(client.stream(v1::MediaService::DownloadTrialFile, request,
                     [&](const v1::DownloadTrialFileResponse& part) { return bytes += part.chunk(), true; }));
   if (keep_gzip) return bytes;
   std::string text;

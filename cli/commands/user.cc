@@ -10,13 +10,11 @@
 #include "cli/output/terminal.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/user.grpc.pb.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/user.methods.h"
 
 namespace det::cli {
 namespace {
-
-using UserStub = v1::UserService::Stub;
 
 /// Reads the password from `file` (without its line end), else from the terminal without echo.
 Result<std::string> read_password(const std::string& file, const std::string& user) {
@@ -70,7 +68,7 @@ Status log_out_user(Session& session, const LogoutOptions& options) {
   TRY_ASSIGN(const auto login, tokens.find(master, session.user_flag));
   if (login) {
     client->set_token(login->token);
-    const auto ended = client->call(&v1::AuthService::Stub::Logout, v1::LogoutRequest());
+    const auto ended = client->call(v1::AuthService::Logout, v1::LogoutRequest());
     // An expired session needs no logout.
     if (!ended && ended.error().code != Code::kUnauthenticated) return tl::unexpected(ended.error());
   }
@@ -86,7 +84,7 @@ struct WhoamiOptions {
 };
 
 Status print_current_user(Client& client, const WhoamiOptions& options) {
-  TRY_ASSIGN(const auto response, client.call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::AuthService::CurrentUser, v1::CurrentUserRequest()));
   if (options.json) return print_json(response.user());
   std::cout << "You are logged in as user '" << printable(response.user().username()) << "'\n";
   return {};
@@ -104,7 +102,7 @@ struct UserListOptions {
 Status list_users(Client& client, const UserListOptions& options) {
   v1::GetUsersRequest request;
   if (!options.all) request.mutable_active()->set_value(true);
-  TRY_ASSIGN(const auto response, client.call(&UserStub::GetUsers, request));
+  TRY_ASSIGN(const auto response, client.call(v1::UserService::GetUsers, request));
   Table table{{"User ID", "Username", "Display Name", "Active", "Admin", "Last Login"}, {}, {1}};
   for (const v1::User& each : response.users()) {
     table.rows.push_back({std::to_string(each.id()), each.username(), each.display_name(),
@@ -142,7 +140,7 @@ Status create_user(Client& client, const UserCreateOptions& options) {
   request.mutable_user()->set_display_name(options.display_name);
   request.mutable_user()->set_admin(options.admin);
   request.mutable_user()->set_active(true);
-  TRY_ASSIGN(const auto response, client.call(&UserStub::PostUser, request));
+  TRY_ASSIGN(const auto response, client.call(v1::UserService::PostUser, request));
   std::cout << "Created user " << printable(response.user().username()) << '\n';
   return {};
 }
@@ -153,7 +151,7 @@ Status change_user(Client& client, const std::string& name, v1::PatchUser patch)
   v1::PatchUserRequest request;
   request.set_user_id(user.id());
   *request.mutable_user() = std::move(patch);
-  TRY(client.call(&UserStub::PatchUser, request));
+  TRY(client.call(v1::UserService::PatchUser, request));
   return {};
 }
 

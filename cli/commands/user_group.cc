@@ -6,12 +6,10 @@
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "common/base/text.h"
-#include "det/v1/group.grpc.pb.h"
+#include "det/v1/group.methods.h"
 
 namespace det::cli {
 namespace {
-
-using GroupStub = v1::GroupService::Stub;
 
 /// Appends the ids of users. Errors: kNotFound for the first unknown name.
 Status add_user_ids(Client& client, const std::vector<std::string>& names,
@@ -38,7 +36,7 @@ Status list_groups(Client& client, const GroupListOptions& options) {
     TRY_ASSIGN(const v1::User user, find_user(client, options.user));
     request.set_user_id(user.id());
   }
-  TRY_ASSIGN(const auto response, client.call(&GroupStub::GetGroups, request));
+  TRY_ASSIGN(const auto response, client.call(v1::GroupService::GetGroups, request));
   Table table{{"ID", "Name", "Members"}, {}, {1}};
   for (const v1::GroupSearchResult& each : response.groups())
     table.rows.push_back(
@@ -59,7 +57,7 @@ Status describe_group(Client& client, const GroupDescribeOptions& options) {
   TRY_ASSIGN(const v1::Group group, find_group(client, options.name));
   v1::GetGroupRequest request;
   request.set_group_id(group.group_id());
-  TRY_ASSIGN(const auto response, client.call(&GroupStub::GetGroup, request));
+  TRY_ASSIGN(const auto response, client.call(v1::GroupService::GetGroup, request));
   Table table{{"User ID", "User", "Display Name", "Active"}, {}, {1}};
   for (const v1::User& user : response.group().users())
     table.rows.push_back(
@@ -80,7 +78,7 @@ Status create_group(Client& client, const GroupCreateOptions& options) {
   v1::CreateGroupRequest request;
   request.set_name(options.name);
   TRY(add_user_ids(client, options.users, request.mutable_add_users()));
-  TRY_ASSIGN(const auto response, client.call(&GroupStub::CreateGroup, request));
+  TRY_ASSIGN(const auto response, client.call(v1::GroupService::CreateGroup, request));
   std::cout << "Created group " << printable(response.group().name()) << " with id "
             << response.group().group_id() << '\n';
   return {};
@@ -105,7 +103,7 @@ Status add_users(Client& client, const GroupUsersOptions& options) {
   TRY_ASSIGN(const v1::Group group, find_group(client, options.name));
   request.set_group_id(group.group_id());
   TRY(add_user_ids(client, options.names(), request.mutable_add_users()));
-  TRY(client.call(&GroupStub::UpdateGroup, request));
+  TRY(client.call(v1::GroupService::UpdateGroup, request));
   std::cout << "Added to group " << printable(group.name()) << ": " << join(options.names(), ", ") << '\n';
   return {};
 }
@@ -115,7 +113,7 @@ Status remove_users(Client& client, const GroupUsersOptions& options) {
   TRY_ASSIGN(const v1::Group group, find_group(client, options.name));
   request.set_group_id(group.group_id());
   TRY(add_user_ids(client, options.names(), request.mutable_remove_users()));
-  TRY(client.call(&GroupStub::UpdateGroup, request));
+  TRY(client.call(v1::GroupService::UpdateGroup, request));
   std::cout << "Removed from group " << printable(group.name()) << ": " << join(options.names(), ", ")
             << '\n';
   return {};
@@ -134,7 +132,7 @@ Status rename_group(Client& client, const GroupRenameOptions& options) {
   TRY_ASSIGN(const v1::Group group, find_group(client, options.name));
   request.set_group_id(group.group_id());
   request.set_name(options.new_name);
-  TRY(client.call(&GroupStub::UpdateGroup, request));
+  TRY(client.call(v1::GroupService::UpdateGroup, request));
   std::cout << "Renamed group " << printable(group.name()) << " to " << printable(options.new_name) << '\n';
   return {};
 }
@@ -156,7 +154,7 @@ Status delete_group(Client& client, const GroupDeleteOptions& options) {
   }
   v1::DeleteGroupRequest request;
   request.set_group_id(group.group_id());
-  TRY(client.call(&GroupStub::DeleteGroup, request));
+  TRY(client.call(v1::GroupService::DeleteGroup, request));
   std::cout << "Deleted group " << printable(group.name()) << '\n';
   return {};
 }
@@ -166,14 +164,14 @@ Status delete_group(Client& client, const GroupDeleteOptions& options) {
 Result<v1::Group> find_group(Client& client, const std::string& name) {
   v1::GetGroupsRequest request;
   request.set_name(name);
-  TRY_ASSIGN(const auto response, client.call(&GroupStub::GetGroups, request));
+  TRY_ASSIGN(const auto response, client.call(v1::GroupService::GetGroups, request));
   if (response.groups().empty() || name.empty())
     return fail(Code::kNotFound, "group \"" + name + "\" not found");
   return response.groups(0).group();
 }
 
 Result<std::map<int, std::string>> group_names(Client& client) {
-  TRY_ASSIGN(const auto response, client.call(&GroupStub::GetGroups, v1::GetGroupsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::GroupService::GetGroups, v1::GetGroupsRequest()));
   std::map<int, std::string> names;
   for (const v1::GroupSearchResult& each : response.groups())
     names[each.group().group_id()] = each.group().name();

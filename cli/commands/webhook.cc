@@ -5,12 +5,10 @@
 #include "cli/commands/accounts.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/webhook.grpc.pb.h"
+#include "det/v1/webhook.methods.h"
 
 namespace det::cli {
 namespace {
-
-using WebhookStub = v1::WebhookService::Stub;
 
 std::string trigger_text(const v1::Trigger& trigger) {
   const auto& fields = trigger.condition().fields();
@@ -25,7 +23,7 @@ std::string trigger_text(const v1::Trigger& trigger) {
 
 /// Lists webhooks. The master shortens URLs to the host for users without the right to change them.
 Status list_webhooks(Client& client, const Output& output) {
-  TRY_ASSIGN(const auto response, client.call(&WebhookStub::GetWebhooks, v1::GetWebhooksRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::WebhookService::GetWebhooks, v1::GetWebhooksRequest()));
   Table table{{"ID", "Name", "URL", "Format", "Workspace ID", "Mode", "Triggers", "Last Delivery"}, {}};
   for (const v1::Webhook& each : response.webhooks()) {
     std::vector<std::string> triggers;
@@ -86,7 +84,7 @@ Status create_webhook(Client& client, const WebhookCreateOptions& options) {
   for (const std::string& pattern : options.patterns)
     add_trigger(webhook, v1::TRIGGER_TYPE_TASK_LOG, "regex", pattern);
   if (options.alert) add_trigger(webhook, v1::TRIGGER_TYPE_CUSTOM, "", "");
-  TRY_ASSIGN(const auto response, client.call(&WebhookStub::PostWebhook, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WebhookService::PostWebhook, request));
   std::cout << "Created webhook " << response.webhook().id() << '\n';
   return {};
 }
@@ -109,7 +107,7 @@ Status edit_webhook(Client& client, const WebhookEditOptions& options) {
   v1::PatchWebhookRequest request;
   request.set_id(options.id);
   request.mutable_webhook()->set_url(options.url);
-  TRY(client.call(&WebhookStub::PatchWebhook, request));
+  TRY(client.call(v1::WebhookService::PatchWebhook, request));
   std::cout << "Changed webhook " << options.id << '\n';
   return {};
 }
@@ -117,7 +115,7 @@ Status edit_webhook(Client& client, const WebhookEditOptions& options) {
 Status test_webhook(Client& client, const WebhookIdOptions& options) {
   v1::TestWebhookRequest request;
   request.set_id(options.id);
-  TRY(client.call(&WebhookStub::TestWebhook, request));
+  TRY(client.call(v1::WebhookService::TestWebhook, request));
   std::cout << "Delivered a test message to webhook " << options.id << '\n';
   return {};
 }
@@ -125,7 +123,7 @@ Status test_webhook(Client& client, const WebhookIdOptions& options) {
 Status delete_webhook(Client& client, const WebhookIdOptions& options) {
   v1::DeleteWebhookRequest request;
   request.set_id(options.id);
-  TRY(client.call(&WebhookStub::DeleteWebhook, request));
+  TRY(client.call(v1::WebhookService::DeleteWebhook, request));
   std::cout << "Deleted webhook " << options.id << '\n';
   return {};
 }

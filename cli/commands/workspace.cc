@@ -9,14 +9,12 @@
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "cli/submit/follow.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/role.grpc.pb.h"
-#include "det/v1/workspace.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/role.methods.h"
+#include "det/v1/workspace.methods.h"
 
 namespace det::cli {
 namespace {
-
-using WorkspaceStub = v1::WorkspaceService::Stub;
 
 Table table_of(const google::protobuf::RepeatedPtrField<v1::Workspace>& workspaces) {
   Table table{{"ID", "Name", "Owner", "# Projects", "# Experiments", "Archived"}, {}, {1}};
@@ -41,7 +39,7 @@ struct WorkspaceListOptions {
 Status list_workspaces(Client& client, const WorkspaceListOptions& options) {
   v1::GetWorkspacesRequest request;
   if (!options.all) request.mutable_archived()->set_value(false);
-  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::GetWorkspaces, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::GetWorkspaces, request));
   return options.output.print(table_of(response.workspaces()),
                               [&] { return list_to_json(response.workspaces()); });
 }
@@ -79,13 +77,13 @@ Status show_workspace(Client&, const v1::Workspace& workspace, const Output& out
 Status show_projects(Client& client, const v1::Workspace& workspace, const Output& output) {
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(workspace.id());
-  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::GetWorkspaceProjects, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::GetWorkspaceProjects, request));
   return output.print(project_table(response.projects()), [&] { return list_to_json(response.projects()); });
 }
 
 /// Lists the pools that agents name. Each pool is open to every workspace.
 Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
-  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest()));
   struct Size {
     std::size_t agents = 0, slots = 0;
   };
@@ -109,7 +107,7 @@ Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
 Status show_members(Client& client, const v1::Workspace& workspace, const Output& output) {
   v1::GetUsersAssignedToWorkspaceRequest request;
   request.set_workspace_id(workspace.id());
-  TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::GetUsersAssignedToWorkspace, request));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::GetUsersAssignedToWorkspace, request));
   std::map<int, std::string> names;
   for (const v1::User& user : response.users_assigned_directly()) names[user.id()] = user.username();
   std::map<int, std::string> groups;
@@ -131,7 +129,7 @@ Status show_members(Client& client, const v1::Workspace& workspace, const Output
 Status create_workspace(Client& client, const WorkspaceOptions& options) {
   v1::PostWorkspaceRequest request;
   request.set_name(options.name);
-  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::PostWorkspace, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::PostWorkspace, request));
   std::cout << "Created workspace " << printable(response.workspace().name()) << " with id "
             << response.workspace().id() << '\n';
   return {};
@@ -150,7 +148,7 @@ Status rename_workspace(Client& client, const WorkspaceEditOptions& options) {
   v1::PatchWorkspaceRequest request;
   request.set_id(workspace.id());
   request.mutable_workspace()->mutable_name()->set_value(options.new_name);
-  TRY(client.call(&WorkspaceStub::PatchWorkspace, request));
+  TRY(client.call(v1::WorkspaceService::PatchWorkspace, request));
   std::cout << "Renamed workspace " << printable(options.name) << " to " << printable(options.new_name)
             << '\n';
   return {};
@@ -168,11 +166,11 @@ Status act_on_workspace(Client& client, const WorkspaceOptions& options, Method 
 }
 
 Status archive_workspace(Client& client, const WorkspaceOptions& options) {
-  return act_on_workspace(client, options, &WorkspaceStub::ArchiveWorkspace, "Archived");
+  return act_on_workspace(client, options, v1::WorkspaceService::ArchiveWorkspace, "Archived");
 }
 
 Status unarchive_workspace(Client& client, const WorkspaceOptions& options) {
-  return act_on_workspace(client, options, &WorkspaceStub::UnarchiveWorkspace, "Unarchived");
+  return act_on_workspace(client, options, v1::WorkspaceService::UnarchiveWorkspace, "Unarchived");
 }
 
 struct WorkspaceDeleteOptions : WorkspaceOptions {
@@ -192,12 +190,12 @@ Status delete_workspace(Client& client, const WorkspaceDeleteOptions& options) {
   }
   v1::WorkspaceActionRequest request;
   request.set_id(workspace.id());
-  TRY_ASSIGN(const auto response, client.call(&WorkspaceStub::DeleteWorkspace, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::DeleteWorkspace, request));
   if (!response.completed()) {
     TRY(wait_for_deletion([&]() -> Result<v1::Workspace> {
       v1::GetWorkspaceRequest get;
       get.set_id(workspace.id());
-      TRY_ASSIGN(auto now, client.call(&WorkspaceStub::GetWorkspace, get));
+      TRY_ASSIGN(auto now, client.call(v1::WorkspaceService::GetWorkspace, get));
       return std::move(*now.mutable_workspace());
     }));
   }

@@ -12,15 +12,13 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/yaml/yaml.h"
-#include "det/v1/project.grpc.pb.h"
+#include "det/v1/project.methods.h"
 
 namespace det::cli {
 namespace {
 
 /// An RPC that changes the state of one experiment.
-using Act = grpc::Status (v1::ExperimentService::Stub::*)(grpc::ClientContext*,
-                                                          const v1::ExperimentActionRequest&,
-                                                          v1::ExperimentActionResponse*);
+using Act = UnaryMethod<v1::ExperimentActionRequest, v1::ExperimentActionResponse>;
 
 /// Declares a verb that makes the call `act` and prints `done`: activate, pause, cancel, kill, archive,
 /// unarchive.
@@ -54,7 +52,7 @@ Status extend(Session& session, const ExtendOptions& options) {
   request.set_id(options.id);
   if (options.max_trials) request.set_max_trials(*options.max_trials);
   if (options.max_time) request.set_max_time(*options.max_time);
-  TRY(client->call(&v1::ExperimentService::Stub::ExtendExperiment, request));
+  TRY(client->call(v1::ExperimentService::ExtendExperiment, request));
   std::cout << "Extended experiment " << options.id << '\n';
   return {};
 }
@@ -71,7 +69,7 @@ struct RetryOptions : ExperimentOptions {
 Status retry(Client& client, const RetryOptions& options) {
   v1::ExperimentActionRequest request;
   request.set_id(options.id);
-  TRY(client.call(&v1::ExperimentService::Stub::RetryExperiment, request));
+  TRY(client.call(v1::ExperimentService::RetryExperiment, request));
   std::cout << "Retrying the failed trials of experiment " << options.id << '\n';
   return {};
 }
@@ -128,7 +126,7 @@ struct DownloadModelDefOptions : ExperimentOptions {
 Status download_model_def(Client& client, const DownloadModelDefOptions& options) {
   v1::GetModelDefRequest request;
   request.set_experiment_id(options.id);
-  TRY_ASSIGN(const auto response, client.call(&v1::ExperimentService::Stub::GetModelDef, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ExperimentService::GetModelDef, request));
   TRY_ASSIGN(const std::string bytes, from_base64(response.b64_tgz()));
   const std::string name = "experiment_" + std::to_string(options.id) + "_model_def.tgz";
   TRY(make_directories(options.directory));
@@ -190,7 +188,7 @@ Status move_experiment(Client& client, const MoveOptions& options) {
   v1::MoveExperimentRequest request;
   request.set_experiment_id(options.id);
   request.set_destination_project_id(project.id());
-  TRY(client.call(&v1::ProjectService::Stub::MoveExperiment, request));
+  TRY(client.call(v1::ProjectService::MoveExperiment, request));
   std::cout << "Moved experiment " << options.id << " to project " << printable(options.project) << '\n';
   return {};
 }
@@ -202,7 +200,6 @@ CLI::Option* add_id(CLI::App& app, int& id, const char* what) {
 }
 
 Command experiment_command() {
-  using Stub = v1::ExperimentService::Stub;
   Command command{
       {"experiment", "e"},
       "Manage experiments.",
@@ -219,18 +216,23 @@ Command experiment_command() {
        {{"download-model-def"}, "Download the code archive.", action(download_model_def)},
        simulate_verb(),
        {{"wait"}, "Wait for the end. Exits with 1 unless the experiment has completed.", action(wait)},
-       act_verb({"activate", "unpause"}, "Resume a paused experiment.", &Stub::ActivateExperiment,
-                "Activated"),
-       act_verb({"pause"}, "Save checkpoints and release the slots.", &Stub::PauseExperiment, "Paused"),
-       act_verb({"cancel"}, "Save checkpoints and end the experiment.", &Stub::CancelExperiment, "Canceled"),
-       act_verb({"kill"}, "End the experiment without checkpoints.", &Stub::KillExperiment, "Killed"),
+       act_verb({"activate", "unpause"}, "Resume a paused experiment.",
+                v1::ExperimentService::ActivateExperiment, "Activated"),
+       act_verb({"pause"}, "Save checkpoints and release the slots.", v1::ExperimentService::PauseExperiment,
+                "Paused"),
+       act_verb({"cancel"}, "Save checkpoints and end the experiment.",
+                v1::ExperimentService::CancelExperiment, "Canceled"),
+       act_verb({"kill"}, "End the experiment without checkpoints.", v1::ExperimentService::KillExperiment,
+                "Killed"),
        diff_verb(),
        watch_verb(),
        {{"move"}, "Move an experiment to another project.", action(move_experiment)},
        {{"extend"}, "Raise the limits of a search, also after its end.", action(extend)},
        {{"retry"}, "Retry failed trials from their checkpoints.", action(retry)},
-       act_verb({"archive"}, "Archive an experiment that has ended.", &Stub::ArchiveExperiment, "Archived"),
-       act_verb({"unarchive"}, "Unarchive an experiment.", &Stub::UnarchiveExperiment, "Unarchived")}};
+       act_verb({"archive"}, "Archive an experiment that has ended.",
+                v1::ExperimentService::ArchiveExperiment, "Archived"),
+       act_verb({"unarchive"}, "Unarchive an experiment.", v1::ExperimentService::UnarchiveExperiment,
+                "Unarchived")}};
   std::vector<Command> more = life_verbs();
   for (Command& verb : more) command.verbs.push_back(std::move(verb));
   return command;

@@ -3,7 +3,7 @@
 
 #include "cli/experiment/experiment_verbs.h"
 #include "cli/output/print.h"
-#include "det/v1/bracket.grpc.pb.h"
+#include "det/v1/bracket.methods.h"
 
 namespace det::cli {
 namespace {
@@ -39,7 +39,7 @@ Table rungs_table(const v1::GetExperimentBracketsResponse& search) {
 Status print_brackets(Client& client, const BracketsOptions& options) {
   v1::GetExperimentBracketsRequest request;
   request.set_experiment_id(options.id);
-  TRY_ASSIGN(const auto search, client.call(&v1::BracketService::Stub::GetExperimentBrackets, request));
+  TRY_ASSIGN(const auto search, client.call(v1::BracketService::GetExperimentBrackets, request));
   // Programs that read CSV or JSON expect an empty list; people expect the reason.
   if (search.brackets().empty() && !options.output.for_programs()) {
     std::cout << "Experiment " << options.id << " has no brackets: its searcher stops no trial early\n";

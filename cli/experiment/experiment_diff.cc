@@ -60,7 +60,7 @@ Result<std::map<std::string, std::string>> files_of(Client& client, int experime
   std::map<std::string, std::string> files;
   v1::GetModelDefRequest request;
   request.set_experiment_id(experiment);
-  const auto response = client.call(&v1::ExperimentService::Stub::GetModelDef, request);
+  const auto response = client.call(v1::ExperimentService::GetModelDef, request);
   if (!response && response.error().code == Code::kNotFound) return files;  // a configuration alone
   if (!response) return tl::unexpected(response.error());
   TRY_ASSIGN(const std::string bytes, from_base64(response->b64_tgz()));

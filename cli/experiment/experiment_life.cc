@@ -10,12 +10,10 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/expconf/parse.h"
-#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/experiment.methods.h"
 
 namespace det::cli {
 namespace {
-
-using ExperimentStub = v1::ExperimentService::Stub;
 
 struct DeleteOptions : ExperimentOptions {
   bool yes = false;
@@ -35,7 +33,7 @@ Status delete_experiment(Session& session, const DeleteOptions& options) {
   TRY_ASSIGN(Client * client, session.client());
   v1::DeleteExperimentRequest request;
   request.set_experiment_id(options.id);
-  TRY(client->call(&ExperimentStub::DeleteExperiment, request));
+  TRY(client->call(v1::ExperimentService::DeleteExperiment, request));
   std::cout << "Deleted " << name << '\n';
   return {};
 }
@@ -54,8 +52,9 @@ Command label_verb(std::string name, std::string summary, bool add) {
     v1::ExperimentLabelRequest request;
     request.set_experiment_id(options.id);
     request.set_label(options.label);
-    TRY(client.call(add ? &ExperimentStub::PutExperimentLabel : &ExperimentStub::DeleteExperimentLabel,
-                    request));
+    TRY(client.call(
+        add ? v1::ExperimentService::PutExperimentLabel : v1::ExperimentService::DeleteExperimentLabel,
+        request));
     std::cout << (add ? "Added label " : "Removed label ") << printable(options.label)
               << (add ? " to" : " from") << " experiment " << options.id << '\n';
     return {};
@@ -96,7 +95,7 @@ Status fork_experiment(Client& client, const ForkOptions& options) {
   request.set_parent_id(options.id);
   request.set_activate(!options.paused);
   request.set_request_id(uuid4());
-  TRY_ASSIGN(const auto made, client.call(&ExperimentStub::CreateExperiment, request));
+  TRY_ASSIGN(const auto made, client.call(v1::ExperimentService::CreateExperiment, request));
   print_warnings(made.config_warnings());
   std::cout << "Created experiment " << made.experiment().id() << '\n';
   return {};
@@ -130,7 +129,7 @@ Result<int> continue_experiment(Session& session, const ContinueOptions& options
   }
   request.set_override_config(text);
   TRY_ASSIGN(Client * client, session.client());
-  TRY(client->call(&ExperimentStub::ContinueExperiment, request));
+  TRY(client->call(v1::ExperimentService::ContinueExperiment, request));
   std::cout << "Continued experiment " << options.id << std::endl;
   return options.follow ? follow_experiment(*client, options.id) : 0;
 }

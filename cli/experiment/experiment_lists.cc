@@ -47,15 +47,14 @@ Status list_experiments(Session& session, const ExperimentListOptions& options) 
     request.mutable_archived()->set_value(false);
   }
   std::vector<v1::Experiment> experiments;
-  TRY_ASSIGN(
-      const std::int64_t more,
-      each_page(
-          options.paging.resolved(options.output), request,
-          [&](const auto& page) { return client->call(&v1::ExperimentService::Stub::GetExperiments, page); },
-          [&](const auto& response) {
-            experiments.insert(experiments.end(), response.experiments().begin(),
-                               response.experiments().end());
-          }));
+  TRY_ASSIGN(const std::int64_t more,
+             each_page(
+                 options.paging.resolved(options.output), request,
+                 [&](const auto& page) { return client->call(v1::ExperimentService::GetExperiments, page); },
+                 [&](const auto& response) {
+                   experiments.insert(experiments.end(), response.experiments().begin(),
+                                      response.experiments().end());
+                 }));
   Table table{.columns = {"ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended",
                           "Resource Pool", "Trials", "Metric"},
               .rows = {},

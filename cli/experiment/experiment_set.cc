@@ -5,7 +5,7 @@
 #include "cli/experiment/experiment_verbs.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
-#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/experiment.methods.h"
 
 namespace det::cli {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 Status patch(Client& client, const v1::PatchExperiment& change) {
   v1::PatchExperimentRequest request;
   *request.mutable_experiment() = change;
-  TRY(client.call(&v1::ExperimentService::Stub::PatchExperiment, request));
+  TRY(client.call(v1::ExperimentService::PatchExperiment, request));
   return {};
 }
 

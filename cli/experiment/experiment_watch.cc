@@ -57,13 +57,13 @@ Result<Seen> look(Client& client, const WatchOptions& options) {
   request.set_sort_by(v1::GetExperimentTrialsRequest::SORT_BY_BEST_VALIDATION_METRIC);
   request.set_order_by(smaller_is_better(seen.experiment.config()) ? v1::ORDER_BY_ASC : v1::ORDER_BY_DESC);
   request.set_limit(options.trials);
-  TRY_ASSIGN(auto response, client.call(&v1::ExperimentService::Stub::GetExperimentTrials, request));
+  TRY_ASSIGN(auto response, client.call(v1::ExperimentService::GetExperimentTrials, request));
   seen.trials.assign(response.trials().begin(), response.trials().end());
   if (seen.trials.empty()) return seen;
   v1::GetMetricSeriesRequest metrics;
   for (const v1::Trial& trial : seen.trials) metrics.add_trial_ids(trial.id());
   metrics.set_max_datapoints(kPoints);
-  TRY_ASSIGN(auto series, client.call(&v1::TrialService::Stub::GetMetricSeries, metrics));
+  TRY_ASSIGN(auto series, client.call(v1::TrialService::GetMetricSeries, metrics));
   seen.series.assign(series.series().begin(), series.series().end());
   return seen;
 }

@@ -3,12 +3,10 @@
 
 #include "cli/command.h"
 #include "cli/output/print.h"
-#include "det/v1/explanation.grpc.pb.h"
+#include "det/v1/explanation.methods.h"
 
 namespace det::cli {
 namespace {
-
-using ExplainStub = v1::ExplanationService::Stub;
 
 struct ExplainOptions {
   const char* help;
@@ -26,7 +24,7 @@ void print_text(const v1::Explanation& explanation) { std::cout << printable_lin
 Status explain_trial(Client& client, const ExplainOptions& options) {
   v1::ExplainTrialRequest request;
   request.set_trial_id(options.id);
-  TRY_ASSIGN(const auto response, client.call(&ExplainStub::ExplainTrial, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ExplanationService::ExplainTrial, request));
   if (options.json) return print_json(response.explanation());
   print_text(response.explanation());
   return {};
@@ -36,7 +34,7 @@ Status explain_trial(Client& client, const ExplainOptions& options) {
 Status explain_experiment(Client& client, const ExplainOptions& options) {
   v1::ExplainExperimentRequest request;
   request.set_experiment_id(options.id);
-  TRY_ASSIGN(const auto response, client.call(&ExplainStub::ExplainExperiment, request));
+  TRY_ASSIGN(const auto response, client.call(v1::ExplanationService::ExplainExperiment, request));
   if (options.json) return print_json(response);
   print_text(response.explanation());
   if (response.waiting() > 1) {

@@ -12,14 +12,14 @@
 #include "cli/output/paging.h"
 #include "cli/output/print.h"
 #include "common/base/text.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/job.grpc.pb.h"
-#include "det/v1/role.grpc.pb.h"
-#include "det/v1/run.grpc.pb.h"
-#include "det/v1/template.grpc.pb.h"
-#include "det/v1/token.grpc.pb.h"
-#include "det/v1/user.grpc.pb.h"
-#include "det/v1/workspace.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/job.methods.h"
+#include "det/v1/role.methods.h"
+#include "det/v1/run.methods.h"
+#include "det/v1/template.methods.h"
+#include "det/v1/token.methods.h"
+#include "det/v1/user.methods.h"
+#include "det/v1/workspace.methods.h"
 
 namespace det::cli {
 namespace {
@@ -45,7 +45,7 @@ Result<v1::GetExperimentsResponse> newest_experiments(Client& client, int count,
   request.set_limit(count);
   if (from > 0) request.mutable_experiment_id_filter()->mutable_gte()->set_value(from);
   if (to > 0) request.mutable_experiment_id_filter()->mutable_lte()->set_value(to);
-  return client.call(&v1::ExperimentService::Stub::GetExperiments, request);
+  return client.call(v1::ExperimentService::GetExperiments, request);
 }
 
 /// The ids that begin with these digits, as ranges: "12" are 12, 120 to 129, 1200 to 1299 and so on. Empty
@@ -94,7 +94,7 @@ Result<Candidates> trials_from(Client& client, const std::vector<std::pair<int, 
   request.set_filter(
       dump_json({{"filterGroup", {{"kind", "group"}, {"conjunction", "or"}, {"children", any}}},
                  {"showArchived", true}}));
-  TRY_ASSIGN(const auto response, client.call(&v1::RunService::Stub::SearchRuns, request));
+  TRY_ASSIGN(const auto response, client.call(v1::RunService::SearchRuns, request));
   Candidates found;
   for (const v1::FlatRun& each : response.runs())
     found.push_back({std::to_string(each.id()), "of experiment " + std::to_string(each.experiment().id()) +
@@ -131,7 +131,7 @@ Result<Candidates> checkpoints(Client& client, const Typed&) {
 }
 
 Result<Candidates> agents(Client& client, const Typed&) {
-  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest()));
   Candidates found;
   for (const v1::Agent& each : response.agents())
     found.push_back({each.id(), std::to_string(each.slots().size()) + " slots"});
@@ -140,7 +140,7 @@ Result<Candidates> agents(Client& client, const Typed&) {
 
 /// Slots of the agent that precedes the cursor.
 Result<Candidates> slots(Client& client, const Typed& typed) {
-  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest()));
   Candidates found;
   for (const v1::Agent& agent : response.agents()) {
     if (typed.before.empty() || agent.id() != typed.before.front()) continue;
@@ -150,7 +150,7 @@ Result<Candidates> slots(Client& client, const Typed& typed) {
 }
 
 Result<Candidates> jobs(Client& client, const Typed&) {
-  TRY_ASSIGN(const auto response, client.call(&v1::JobService::Stub::GetJobs, v1::GetJobsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::JobService::GetJobs, v1::GetJobsRequest()));
   Candidates found;
   for (const v1::Job& each : response.jobs()) found.push_back({each.entity_id(), each.name()});
   return found;
@@ -165,7 +165,7 @@ Result<Candidates> users(Client& client, const Typed&) {
 
 Result<Candidates> workspaces(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response,
-             client.call(&v1::WorkspaceService::Stub::GetWorkspaces, v1::GetWorkspacesRequest()));
+             client.call(v1::WorkspaceService::GetWorkspaces, v1::GetWorkspacesRequest()));
   Candidates found;
   for (const v1::Workspace& each : response.workspaces()) found.push_back({each.name(), ""});
   return found;
@@ -177,22 +177,21 @@ Result<Candidates> projects(Client& client, const Typed& typed) {
   TRY_ASSIGN(const v1::Workspace workspace, find_workspace(client, typed.before.back()));
   v1::GetWorkspaceProjectsRequest request;
   request.set_id(workspace.id());
-  TRY_ASSIGN(const auto response, client.call(&v1::WorkspaceService::Stub::GetWorkspaceProjects, request));
+  TRY_ASSIGN(const auto response, client.call(v1::WorkspaceService::GetWorkspaceProjects, request));
   Candidates found;
   for (const v1::Project& each : response.projects()) found.push_back({each.name(), each.description()});
   return found;
 }
 
 Result<Candidates> templates(Client& client, const Typed&) {
-  TRY_ASSIGN(const auto response,
-             client.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::TemplateService::GetTemplates, v1::GetTemplatesRequest()));
   Candidates found;
   for (const v1::Template& each : response.templates()) found.push_back({each.name(), ""});
   return found;
 }
 
 Result<Candidates> roles(Client& client, const Typed&) {
-  TRY_ASSIGN(const auto response, client.call(&v1::RoleService::Stub::ListRoles, v1::ListRolesRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::RoleService::ListRoles, v1::ListRolesRequest()));
   Candidates found;
   for (const v1::Role& each : response.roles()) found.push_back({each.name(), ""});
   return found;
@@ -207,7 +206,7 @@ Result<Candidates> groups(Client& client, const Typed&) {
 
 Result<Candidates> tokens(Client& client, const Typed&) {
   TRY_ASSIGN(const auto response,
-             client.call(&v1::TokenService::Stub::GetAccessTokens, v1::GetAccessTokensRequest()));
+             client.call(v1::TokenService::GetAccessTokens, v1::GetAccessTokensRequest()));
   Candidates found;
   for (const v1::TokenInfo& each : response.token_info())
     found.push_back({std::to_string(each.id()), each.description()});

@@ -151,8 +151,7 @@ Status copy_file(const storage::StoredFile& from, const std::string& to) {
 Result<v1::Checkpoint> get_checkpoint(Client& client, const std::string& uuid) {
   v1::GetCheckpointRequest request;
   request.set_checkpoint_uuid(uuid);
-  TRY_ASSIGN(v1::GetCheckpointResponse response,
-             client.call(&v1::CheckpointService::Stub::GetCheckpoint, request));
+  TRY_ASSIGN(v1::GetCheckpointResponse response, client.call(v1::CheckpointService::GetCheckpoint, request));
   return std::move(*response.mutable_checkpoint());
 }
 
@@ -165,7 +164,7 @@ Status download_checkpoint(Client& client, const std::string& uuid, const std::s
   {
     ProgressBar bar("checkpoint " + uuid.substr(0, 8));
     Status written;
-    const Status streamed = client.stream(&v1::CheckpointService::Stub::DownloadCheckpoint, request,
+    const Status streamed = client.stream(v1::CheckpointService::DownloadCheckpoint, request,
                                           [&](const v1::DownloadCheckpointResponse& part) {
                                             written = archive.append(part.chunk());
                                             bar.show(static_cast<double>(archive.size()) / expected);

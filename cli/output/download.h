@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/client/session.h"
-#include "det/v1/checkpoint.grpc.pb.h"
+#include "det/v1/checkpoint.methods.h"
 
 namespace det::cli {
 

@@ -39,11 +39,11 @@ Status set_log_time(const std::string& text, const char* flag, google::protobuf:
 // Overloads for the two requests, which belong to different services.
 template <typename Take>
 Status stream(Client& client, const v1::TrialLogsRequest& request, const Take& take) {
-  return client.stream(&v1::LogService::Stub::TrialLogs, request, take);
+  return client.stream(v1::LogService::TrialLogs, request, take);
 }
 template <typename Take>
 Status stream(Client& client, const v1::TaskLogsRequest& request, const Take& take) {
-  return client.stream(&v1::TaskService::Stub::TaskLogs, request, take);
+  return client.stream(v1::TaskService::TaskLogs, request, take);
 }
 
 /// Copies the filters of the flags into the request.

@@ -8,8 +8,8 @@
 
 #include "common/base/clock.h"
 #include "common/client/session.h"
-#include "det/v1/log.grpc.pb.h"
-#include "det/v1/task.grpc.pb.h"
+#include "det/v1/log.methods.h"
+#include "det/v1/task.methods.h"
 
 namespace det::cli {
 

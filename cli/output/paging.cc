@@ -39,15 +39,14 @@ Paging Paging::resolved(const Output& output) const {
 Result<v1::Experiment> get_experiment(Client& client, int id) {
   v1::GetExperimentRequest request;
   request.set_experiment_id(id);
-  TRY_ASSIGN(v1::GetExperimentResponse response,
-             client.call(&v1::ExperimentService::Stub::GetExperiment, request));
+  TRY_ASSIGN(v1::GetExperimentResponse response, client.call(v1::ExperimentService::GetExperiment, request));
   return std::move(*response.mutable_experiment());
 }
 
 Result<v1::Trial> get_trial(Client& client, int id) {
   v1::GetTrialRequest request;
   request.set_trial_id(id);
-  TRY_ASSIGN(v1::GetTrialResponse response, client.call(&v1::TrialService::Stub::GetTrial, request));
+  TRY_ASSIGN(v1::GetTrialResponse response, client.call(v1::TrialService::GetTrial, request));
   return std::move(*response.mutable_trial());
 }
 
@@ -56,13 +55,12 @@ Result<std::vector<v1::Trial>> get_trials(Client& client, int experiment, const 
   v1::GetExperimentTrialsRequest request;
   request.set_experiment_id(experiment);
   std::vector<v1::Trial> trials;
-  TRY_ASSIGN(const std::int64_t left_out,
-             each_page(
-                 paging, request,
-                 [&](const auto& page) {
-                   return client.call(&v1::ExperimentService::Stub::GetExperimentTrials, page);
-                 },
-                 [&](const auto& response) { append(response.trials(), trials); }));
+  TRY_ASSIGN(
+      const std::int64_t left_out,
+      each_page(
+          paging, request,
+          [&](const auto& page) { return client.call(v1::ExperimentService::GetExperimentTrials, page); },
+          [&](const auto& response) { append(response.trials(), trials); }));
   if (more != nullptr) *more = left_out;
   return trials;
 }
@@ -81,13 +79,13 @@ static Result<std::vector<v1::Checkpoint>> all_checkpoints(Client& client, const
 Result<std::vector<v1::Checkpoint>> get_checkpoints(Client& client, int experiment) {
   v1::GetExperimentCheckpointsRequest request;
   request.set_id(experiment);
-  return all_checkpoints(client, &v1::ExperimentService::Stub::GetExperimentCheckpoints, request);
+  return all_checkpoints(client, v1::ExperimentService::GetExperimentCheckpoints, request);
 }
 
 Result<std::vector<v1::Checkpoint>> get_trial_checkpoints(Client& client, int trial) {
   v1::GetTrialCheckpointsRequest request;
   request.set_id(trial);
-  return all_checkpoints(client, &v1::TrialService::Stub::GetTrialCheckpoints, request);
+  return all_checkpoints(client, v1::TrialService::GetTrialCheckpoints, request);
 }
 
 Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int trial, bool metrics,
@@ -99,7 +97,7 @@ Result<std::vector<v1::WorkloadContainer>> get_workloads(Client& client, int tri
   std::vector<v1::WorkloadContainer> workloads;
   TRY(each_page(
       paging, request,
-      [&](const auto& page) { return client.call(&v1::TrialService::Stub::GetTrialWorkloads, page); },
+      [&](const auto& page) { return client.call(v1::TrialService::GetTrialWorkloads, page); },
       [&](const auto& response) { append(response.workloads(), workloads); }));
   return workloads;
 }

@@ -7,8 +7,8 @@
 
 #include "cli/output/print.h"
 #include "common/client/session.h"
-#include "det/v1/experiment.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
+#include "det/v1/experiment.methods.h"
+#include "det/v1/trial.methods.h"
 
 namespace det::cli {
 

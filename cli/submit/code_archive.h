@@ -40,18 +40,15 @@ inline constexpr Duration kUploadPatience = std::chrono::seconds(30);
 
 /// Streams `first`, then `archive` in chunks, to `method` of a service. Repeats the whole stream while the
 /// master is unavailable, so `first` needs a request id. Errors: those of Client::retry().
-template <typename Stub, typename Part, typename Response>
-Result<Response> upload(Client& client,
-                        std::unique_ptr<grpc::ClientWriter<Part>> (Stub::*method)(grpc::ClientContext*,
-                                                                                  Response*),
-                        const Part& first, const std::string& archive) {
+template <typename Part, typename Response>
+Result<Response> upload(Client& client, ClientStreamMethod<Part, Response> method, const Part& first,
+                        const std::string& archive) {
   Response response;
   TRY(client.retry([&] {
     grpc::ClientContext context;
     client.prepare(context, Duration(0));
     response.Clear();
-    Stub stub(client.channel());
-    const auto writer = (stub.*method)(&context, &response);
+    const auto writer = wire::open(client.channel(), method, context, response);
     ProgressBar bar("uploading");
     bool open = writer->Write(first);
     for (std::size_t at = 0; open && at < archive.size(); at += kArchiveChunk) {

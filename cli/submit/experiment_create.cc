@@ -18,8 +18,8 @@
 #include "common/crypto/digest.h"
 #include "common/expconf/entrypoint.h"
 #include "common/expconf/parse.h"
-#include "det/v1/experiment.grpc.pb.h"
-#include "det/v1/template.grpc.pb.h"
+#include "det/v1/experiment.methods.h"
+#include "det/v1/template.methods.h"
 
 namespace det::cli {
 namespace {
@@ -49,7 +49,7 @@ Result<expconf::Document> fetch_template(Session& session, const std::string& na
   TRY_ASSIGN(Client * client, session.client());
   v1::GetTemplateRequest request;
   request.set_template_name(name);
-  auto response = client->call(&v1::TemplateService::Stub::GetTemplate, request);
+  auto response = client->call(v1::TemplateService::GetTemplate, request);
   if (!response && response.error().code == Code::kNotFound) {
     return fail({Problem{"E-CFG-REF", "template",
                          "there is no template \"" + name + "\"; see `det template list`", "command line"}});
@@ -94,7 +94,7 @@ Result<int> finish_test(Client& client, int id) {
   }
   v1::ExperimentActionRequest request;
   request.set_id(id);
-  TRY(client.call(&v1::ExperimentService::Stub::ArchiveExperiment, request));
+  TRY(client.call(v1::ExperimentService::ArchiveExperiment, request));
   std::cout << "Archived experiment " << id
             << "\nThe trial works: one batch was trained, validated and saved\n";
   return 0;
@@ -108,14 +108,14 @@ Result<v1::CreateExperimentResponse> submit(Client& client, v1::CreateExperiment
     v1::CreateFromCodeArchiveRequest request;
     *request.mutable_create() = create;
     request.set_code_archive(sha256_hex(archive.bytes));
-    auto response = client.call(&v1::ExperimentService::Stub::CreateFromCodeArchive, request);
+    auto response = client.call(v1::ExperimentService::CreateFromCodeArchive, request);
     if (response && !response->unknown()) return std::move(*response->mutable_created());
     // An older master does not have this call.
     if (!response && response.error().code != Code::kUnimplemented) return tl::unexpected(response.error());
   }
   v1::UploadExperimentRequest first;
   *first.mutable_create() = std::move(create);
-  return upload(client, &v1::ExperimentService::Stub::UploadExperiment, first, archive.bytes);
+  return upload(client, v1::ExperimentService::UploadExperiment, first, archive.bytes);
 }
 
 Result<int> create(Session& session, const ExperimentCreateFlags& flags) {

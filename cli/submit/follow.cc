@@ -10,7 +10,7 @@
 #include "cli/submit/trial_progress.h"
 #include "common/base/queue.h"
 #include "common/base/wait.h"
-#include "det/v1/explanation.grpc.pb.h"
+#include "det/v1/explanation.methods.h"
 
 namespace det::cli {
 namespace {
@@ -59,7 +59,7 @@ class StateLine {
     next_reason_ = now + kReasonInterval;
     v1::ExplainExperimentRequest request;
     request.set_experiment_id(experiment_);
-    const auto response = client_.call(&v1::ExplanationService::Stub::ExplainExperiment, request);
+    const auto response = client_.call(v1::ExplanationService::ExplainExperiment, request);
     if (!response) return;
     const std::string& text = response->explanation().text();
     reason_ = printable(text.substr(0, text.find('\n')));

@@ -13,13 +13,12 @@
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
 #include "common/yaml/yaml.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/command.grpc.pb.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/command.methods.h"
 
 namespace det::cli {
 namespace {
 
-using CommandStub = v1::CommandService::Stub;
 /// Time that a master may be unreachable while the log is followed.
 constexpr Duration kCommandFollowPatience = std::chrono::minutes(10);
 /// Exit code for a command without one: it was killed before it started, or lost.
@@ -103,7 +102,7 @@ Result<std::string> config_text(const RunOptions& options) {
 Result<v1::GetCommandResponse> get_command(Client& client, const std::string& id) {
   v1::GetCommandRequest request;
   request.set_command_id(id);
-  return client.call(&CommandStub::GetCommand, request);
+  return client.call(v1::CommandService::GetCommand, request);
 }
 
 /// Prints the command's log until it ends. Returns its exit code.
@@ -144,7 +143,7 @@ Result<int> run_command(Session& session, const RunOptions& options) {
   }
   client->set_patience(kUploadPatience);
   TRY_ASSIGN(const v1::LaunchCommandResponse response,
-             upload(*client, &CommandStub::UploadCommand, first, archive.bytes));
+             upload(*client, v1::CommandService::UploadCommand, first, archive.bytes));
   print_warnings(response.config_warnings());
   const std::string& id = response.command().id();
   if (options.detach) {
@@ -182,12 +181,12 @@ Status list_commands(Client& client, const CommandListOptions& options) {
     request.set_workspace_id(workspace.id());
   }
   if (!options.all) {
-    TRY_ASSIGN(const auto me, client.call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+    TRY_ASSIGN(const auto me, client.call(v1::AuthService::CurrentUser, v1::CurrentUserRequest()));
     request.add_user_ids(me.user().id());
   }
   google::protobuf::RepeatedPtrField<v1::Command> commands;
   TRY(each_page(
-      Paging(), request, [&](const auto& page) { return client.call(&CommandStub::GetCommands, page); },
+      Paging(), request, [&](const auto& page) { return client.call(v1::CommandService::GetCommands, page); },
       [&](const v1::GetCommandsResponse& page) { commands.MergeFrom(page.commands()); }));
   if (options.quiet) {
     for (const v1::Command& command : commands) std::cout << command.id() << '\n';
@@ -262,7 +261,7 @@ Result<int> kill_commands(Client& client, const CommandKillOptions& options) {
   for (const std::string& id : options.ids) {
     v1::KillCommandRequest request;
     request.set_command_id(id);
-    if (const auto done = client.call(&CommandStub::KillCommand, request); !done) {
+    if (const auto done = client.call(v1::CommandService::KillCommand, request); !done) {
       if (!options.force) return tl::unexpected(done.error());
       print_error(done.error());
       code = 1;
@@ -287,7 +286,7 @@ Status set_command_priority(Client& client, const CommandPriorityOptions& option
   v1::SetCommandPriorityRequest request;
   request.set_command_id(options.id);
   request.set_priority(options.priority);
-  TRY(client.call(&CommandStub::SetCommandPriority, request));
+  TRY(client.call(v1::CommandService::SetCommandPriority, request));
   std::cout << "Set priority of command " << printable(options.id) << " to " << options.priority << '\n';
   return {};
 }

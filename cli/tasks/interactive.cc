@@ -17,13 +17,12 @@
 #include "common/base/wait.h"
 #include "common/expconf/parse.h"
 #include "common/yaml/yaml.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/interactive.grpc.pb.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/interactive.methods.h"
 
 namespace det::cli {
 namespace {
 
-using InteractiveStub = v1::InteractiveService::Stub;
 /// Time for a task to get its slots and for its program to serve.
 constexpr Duration kStartPatience = std::chrono::minutes(10);
 
@@ -37,11 +36,11 @@ struct Notebooks {
   using Launch = v1::LaunchNotebookRequest;
   using Kill = v1::KillNotebookRequest;
   using Priority = v1::SetNotebookPriorityRequest;
-  static constexpr auto list = &InteractiveStub::GetNotebooks;
-  static constexpr auto get = &InteractiveStub::GetNotebook;
-  static constexpr auto launch = &InteractiveStub::LaunchNotebook;
-  static constexpr auto kill = &InteractiveStub::KillNotebook;
-  static constexpr auto set_priority = &InteractiveStub::SetNotebookPriority;
+  static constexpr auto list = v1::InteractiveService::GetNotebooks;
+  static constexpr auto get = v1::InteractiveService::GetNotebook;
+  static constexpr auto launch = v1::InteractiveService::LaunchNotebook;
+  static constexpr auto kill = v1::InteractiveService::KillNotebook;
+  static constexpr auto set_priority = v1::InteractiveService::SetNotebookPriority;
   static const auto& tasks(const v1::GetNotebooksResponse& page) { return page.notebooks(); }
   template <typename Response>
   static const Task& task(const Response& response) {
@@ -61,11 +60,11 @@ struct Shells {
   using Launch = v1::LaunchShellRequest;
   using Kill = v1::KillShellRequest;
   using Priority = v1::SetShellPriorityRequest;
-  static constexpr auto list = &InteractiveStub::GetShells;
-  static constexpr auto get = &InteractiveStub::GetShell;
-  static constexpr auto launch = &InteractiveStub::LaunchShell;
-  static constexpr auto kill = &InteractiveStub::KillShell;
-  static constexpr auto set_priority = &InteractiveStub::SetShellPriority;
+  static constexpr auto list = v1::InteractiveService::GetShells;
+  static constexpr auto get = v1::InteractiveService::GetShell;
+  static constexpr auto launch = v1::InteractiveService::LaunchShell;
+  static constexpr auto kill = v1::InteractiveService::KillShell;
+  static constexpr auto set_priority = v1::InteractiveService::SetShellPriority;
   static const auto& tasks(const v1::GetShellsResponse& page) { return page.shells(); }
   template <typename Response>
   static const Task& task(const Response& response) {
@@ -85,11 +84,11 @@ struct Tensorboards {
   using Launch = v1::LaunchTensorboardRequest;
   using Kill = v1::KillTensorboardRequest;
   using Priority = v1::SetTensorboardPriorityRequest;
-  static constexpr auto list = &InteractiveStub::GetTensorboards;
-  static constexpr auto get = &InteractiveStub::GetTensorboard;
-  static constexpr auto launch = &InteractiveStub::LaunchTensorboard;
-  static constexpr auto kill = &InteractiveStub::KillTensorboard;
-  static constexpr auto set_priority = &InteractiveStub::SetTensorboardPriority;
+  static constexpr auto list = v1::InteractiveService::GetTensorboards;
+  static constexpr auto get = v1::InteractiveService::GetTensorboard;
+  static constexpr auto launch = v1::InteractiveService::LaunchTensorboard;
+  static constexpr auto kill = v1::InteractiveService::KillTensorboard;
+  static constexpr auto set_priority = v1::InteractiveService::SetTensorboardPriority;
   static const auto& tasks(const v1::GetTensorboardsResponse& page) { return page.tensorboards(); }
   template <typename Response>
   static const Task& task(const Response& response) {
@@ -348,7 +347,7 @@ Status list_interactive(Client& client, const ListOptions& options) {
     request.set_workspace_id(workspace.id());
   }
   if (!options.all) {
-    TRY_ASSIGN(const auto me, client.call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+    TRY_ASSIGN(const auto me, client.call(v1::AuthService::CurrentUser, v1::CurrentUserRequest()));
     request.add_user_ids(me.user().id());
   }
   google::protobuf::RepeatedPtrField<typename Kind::Task> tasks;

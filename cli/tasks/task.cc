@@ -10,8 +10,8 @@
 #include "cli/output/print.h"
 #include "cli/tasks/port_forward.h"
 #include "common/base/text.h"
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/task.grpc.pb.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/task.methods.h"
 
 namespace det::cli {
 namespace {
@@ -40,7 +40,7 @@ std::map<std::string, Running> running_tasks(const v1::GetAgentsResponse& respon
 }
 
 Status list_tasks(Client& client, const ListOutput& output) {
-  TRY_ASSIGN(const auto response, client.call(&v1::ClusterService::Stub::GetAgents, v1::GetAgentsRequest()));
+  TRY_ASSIGN(const auto response, client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest()));
   Table table{
       {"Task ID", "Allocation ID", "Name", "Slots Needed", "Registered Time", "Agent", "Resource Pool"}, {}};
   Json list = Json::array();
@@ -48,7 +48,7 @@ Status list_tasks(Client& client, const ListOutput& output) {
     v1::GetTaskRequest request;
     request.set_task_id(running.task);
     // The task may have ended since the agents were listed. The row then shows "N/A".
-    const auto task = client.call(&v1::TaskService::Stub::GetTask, request);
+    const auto task = client.call(v1::TaskService::GetTask, request);
     const std::string since =
         task ? time_text(task->task().start_time(), task->task().has_start_time()) : std::string("N/A");
     const std::vector<std::string> agents(running.agents.begin(), running.agents.end());

@@ -2,10 +2,9 @@
 
 namespace det::cli {
 
-TunnelCall::TunnelCall(Client& client, const v1::TunnelTarget& target)
-    : client_(client), stub_(v1::TaskService::NewStub(client.channel())) {
+TunnelCall::TunnelCall(Client& client, const v1::TunnelTarget& target) : client_(client) {
   client.prepare(context_, Duration(0));
-  stream_ = stub_->Connect(&context_);
+  stream_ = wire::open(client.channel(), v1::TaskService::Connect, context_);
   v1::TunnelMessage first;
   *first.mutable_target() = target;
   stream_->Write(first);

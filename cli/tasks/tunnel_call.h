@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/client/client.h"
-#include "det/v1/task.grpc.pb.h"
+#include "det/v1/task.methods.h"
 
 namespace det::cli {
 
@@ -25,7 +25,6 @@ class TunnelCall {
 
  private:
   Client& client_;
-  const std::unique_ptr<v1::TaskService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<Stream> stream_;
 };

@@ -1,5 +1,7 @@
 #include "common/client/client.h"
 
+#include <grpcpp/create_channel.h>
+
 #include <cstdlib>
 
 #include "common/client/channel.h"
@@ -84,6 +86,16 @@ Client::Client(Address address) : address_(std::move(address)), channel_(open_ch
 void Client::prepare(grpc::ClientContext& context, Duration timeout) const {
   if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   if (timeout.count() > 0) context.set_deadline(deadline_in(timeout));
+}
+
+Status Client::call_path(const char* path, const google::protobuf::MessageLite& request,
+                         google::protobuf::MessageLite& response) {
+  return retry([&] {
+    grpc::ClientContext context;
+    prepare(context, kUnaryTimeout);
+    response.Clear();
+    return wire::call_path(channel_, path, context, request, response);
+  });
 }
 
 bool Client::reconnect() { return channel_->WaitForConnected(deadline_in(patience_)); }

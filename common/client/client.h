@@ -2,8 +2,6 @@
 // unreachable, and gRPC statuses mapped to det::Error.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 #include "common/client/address.h"
+#include "common/client/calls.h"
 
 namespace det::cli {
 
@@ -21,7 +20,7 @@ class Client {
   explicit Client(Address address);
 
   const Address& address() const { return address_; }
-  /// For client-streaming calls, which create their own stub.
+  /// For streams to the master and both ways.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   /// Sent as "authorization: Bearer <token>" with every call. Empty by default: nothing is sent.
   void set_token(std::string token) { token_ = std::move(token); }
@@ -31,30 +30,21 @@ class Client {
 
   /// Makes a unary call with a deadline of kUnaryTimeout for each attempt. Retries UNAVAILABLE while the
   /// patience lasts: every RPC of the API is safe to repeat. Errors: those of to_status().
-  template <typename Stub, typename Request, typename Response>
-  Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                        const Request& request) {
+  template <typename Request, typename Response>
+  Result<Response> call(UnaryMethod<Request, Response> method, const Request& request) {
     Response response;
-    TRY(retry([&] {
-      grpc::ClientContext context;
-      prepare(context, kUnaryTimeout);
-      response.Clear();
-      return (Stub(channel_).*method)(&context, request, &response);
-    }));
+    TRY(call_path(method.path, request, response));
     return response;
   }
 
   /// Reads a server stream and calls `take(message)` for each message, until the stream ends or `take`
   /// returns false. Succeeds in both cases. Errors: those of to_status(). No deadline. Not retried: only the
   /// caller has the position to resume from.
-  template <typename Stub, typename Request, typename Response, typename Take>
-  Status stream(std::unique_ptr<grpc::ClientReader<Response>> (Stub::*method)(grpc::ClientContext*,
-                                                                              const Request&),
-                const Request& request, const Take& take) {
+  template <typename Request, typename Response, typename Take>
+  Status stream(ServerStreamMethod<Request, Response> method, const Request& request, const Take& take) {
     grpc::ClientContext context;
     prepare(context, Duration(0));
-    Stub stub(channel_);
-    const auto reader = (stub.*method)(&context, request);
+    const auto reader = wire::open(channel_, method, context, request);
     Response response;
     bool stopped = false;
     while (!stopped && reader->Read(&response)) stopped = !take(response);
@@ -79,6 +69,9 @@ class Client {
   static constexpr Duration kUnaryTimeout = std::chrono::seconds(60);
 
  private:
+  Status call_path(const char* path, const google::protobuf::MessageLite& request,
+                   google::protobuf::MessageLite& response);
+
   const Address address_;
   std::shared_ptr<grpc::Channel> channel_;
   std::string token_;

@@ -3,7 +3,7 @@
 #include "common/base/process.h"
 #include "common/client/config_file.h"
 #include "common/client/trust.h"
-#include "det/v1/auth.grpc.pb.h"
+#include "det/v1/auth.methods.h"
 
 namespace det::cli {
 Result<Client*> Session::anonymous() {
@@ -27,7 +27,7 @@ Result<Login> Session::log_in(const std::string& user, const std::string& passwo
   // The login that it replaces, if any, keeps the master from counting guesses of others against this device.
   if (const auto known = tokens().find(client->address().url(), user); known && *known)
     client->set_token((*known)->token);
-  TRY_ASSIGN(const v1::LoginResponse response, client->call(&v1::AuthService::Stub::Login, request));
+  TRY_ASSIGN(const v1::LoginResponse response, client->call(v1::AuthService::Login, request));
   return Login{response.user().username(), response.token()};
 }
 
@@ -63,7 +63,7 @@ Result<std::string> Session::user_name() {
   TRY_ASSIGN(Client * client, this->client());
   if (user_name_.empty()) {
     TRY_ASSIGN(const v1::CurrentUserResponse response,
-               client->call(&v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest()));
+               client->call(v1::AuthService::CurrentUser, v1::CurrentUserRequest()));
     user_name_ = response.user().username();
   }
   return user_name_;

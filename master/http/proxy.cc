@@ -8,7 +8,8 @@
 
 #include "common/base/secret.h"
 #include "common/base/text.h"
-#include "det/v1/task.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/task.methods.h"
 #include "master/http/websocket.h"
 
 namespace det::http {
@@ -28,7 +29,7 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
   ProxiedCall(const std::shared_ptr<Calls>& calls, const std::shared_ptr<grpc::Channel>& channel,
               Proxy::Post post, Request request, ProxyPath path, bool tls, std::shared_ptr<Exchange> exchange)
       : ticket_(calls),
-        stub_(v1::TaskService::NewStub(channel)),
+        channel_(channel),
         post_(std::move(post)),
         request_(std::move(request)),
         path_(std::move(path)),
@@ -43,7 +44,7 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
     v1::TunnelTarget* target = out_.mutable_target();
     target->set_task_id(path_.task);
     target->set_port(path_.port);
-    stub_->async()->Connect(&context_, this);
+    wire::bind(channel_, v1::TaskService::Connect, context_, this);
     // Operations start on the HTTP thread; the hold keeps the call from completing in between.
     AddHold();
     StartWrite(&out_);
@@ -223,7 +224,7 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
   }
 
   const Calls::Ticket ticket_;
-  const std::unique_ptr<v1::TaskService::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const Proxy::Post post_;
   grpc::ClientContext context_;
   Request request_;

@@ -15,11 +15,12 @@
 #include "common/base/queue.h"
 #include "common/base/secret.h"
 #include "common/base/wait.h"
-#include "det/v1/agent.grpc.pb.h"
+#include "det/v1/agent.methods.h"
+#include "tests/wire/fake_service.h"
 
 namespace det::agent {
 
-class FakeMaster : public v1::AgentService::Service {
+class FakeMaster : public FakeService {
  public:
   /// Port 0 picks a free port.
   explicit FakeMaster(int port = 0, std::string id = "test-" + uuid4(), int lease = 600)
@@ -27,6 +28,9 @@ class FakeMaster : public v1::AgentService::Service {
     grpc::ServerBuilder builder;
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
+    serve(v1::AgentService::Link, &FakeMaster::Link);
+    serve(v1::AgentService::GetContext, &FakeMaster::GetContext);
+    serve(v1::AgentService::ShipLogs, &FakeMaster::ShipLogs);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -58,7 +62,7 @@ class FakeMaster : public v1::AgentService::Service {
   std::string context;  ///< reply of GetContext; set before the first order
 
   grpc::Status Link(grpc::ServerContext*,
-                    grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) override {
+                    grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) {
     v1::AgentMessage message;
     if (!stream->Read(&message) || !message.has_hello()) return {grpc::INVALID_ARGUMENT, "hello first"};
     // Published before the hello is pushed: the writer of the previous link must not take later commands.
@@ -94,7 +98,7 @@ class FakeMaster : public v1::AgentService::Service {
   }
 
   grpc::Status GetContext(grpc::ServerContext*, const v1::GetContextRequest*,
-                          grpc::ServerWriter<v1::GetContextResponse>* writer) override {
+                          grpc::ServerWriter<v1::GetContextResponse>* writer) {
     ++context_requests;
     if (context.empty()) return {grpc::NOT_FOUND, "no such context"};
     v1::GetContextResponse piece;
@@ -106,7 +110,7 @@ class FakeMaster : public v1::AgentService::Service {
   }
 
   grpc::Status ShipLogs(grpc::ServerContext*, const v1::ShipLogsRequest* request,
-                        v1::ShipLogsResponse* response) override {
+                        v1::ShipLogsResponse* response) {
     logs.push(v1::ShipLogsRequest(*request));
     if (refuse_logs > 0) {
       --refuse_logs;

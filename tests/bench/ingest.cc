@@ -7,8 +7,9 @@
 #include <functional>
 #include <semaphore>
 
-#include "det/v1/harness.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/harness.methods.h"
+#include "det/v1/trial.methods.h"
 #include "load.h"
 
 namespace {
@@ -57,8 +58,7 @@ void start_trials(World& world) {
 class Unary {
  public:
   explicit Unary(World& world) : world_(world) {
-    for (int i = 0; i < kConnections; ++i)
-      stubs_.push_back(v1::TrialService::NewStub(bench::connect(world.address, i + 1)));
+    for (int i = 0; i < kConnections; ++i) channels_.push_back(bench::connect(world.address, i + 1));
   }
 
   double run(std::vector<double>& ms) {
@@ -96,20 +96,20 @@ class Unary {
     }
     metrics.set_steps_completed(static_cast<int>(++world_.step));
     call->begin = Clock::now();
-    stubs_[number % stubs_.size()]->async()->ReportTrialTrainingMetrics(
-        call->context.get(), &call->request, &call->response,
-        [this, call, number](const grpc::Status& status) {
-          check(status, "a report");
-          took_[static_cast<std::size_t>(done_++)] =
-              std::chrono::duration<double>(Clock::now() - call->begin).count() * 1e3;
-          if (Clock::now() < end_) return send(call, number);
-          delete call;
-          if (--running_ == 0) finished_.release();
-        });
+    wire::start(channels_[number % channels_.size()], v1::TrialService::ReportTrialTrainingMetrics,
+                *call->context, call->request, call->response,
+                [this, call, number](const grpc::Status& status) {
+                  check(status, "a report");
+                  took_[static_cast<std::size_t>(done_++)] =
+                      std::chrono::duration<double>(Clock::now() - call->begin).count() * 1e3;
+                  if (Clock::now() < end_) return send(call, number);
+                  delete call;
+                  if (--running_ == 0) finished_.release();
+                });
   }
 
   World& world_;
-  std::vector<std::unique_ptr<v1::TrialService::Stub>> stubs_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<double> took_;
   std::atomic<int> done_{0}, running_{0};
   Clock::time_point end_;
@@ -124,10 +124,10 @@ double stream(World& world, int streams) {
     for (int i = 0; i < streams; ++i) {
       threads.emplace_back([&world, &acknowledged, i] {
         const v1::StartAllocation& trial = world.trials[static_cast<std::size_t>(i)];
-        auto stub = v1::HarnessService::NewStub(bench::connect(world.address, 100 + i));
+        const auto channel = bench::connect(world.address, 100 + i);
         grpc::ClientContext context;
         context.AddMetadata("x-allocation-token", "Bearer " + trial.token());
-        auto session = stub->Session(&context);
+        auto session = wire::open(channel, v1::HarnessService::Session, context);
         v1::HarnessMessage message;
         message.mutable_attach()->set_trial_id(trial.trial_id());
         message.mutable_attach()->set_run(trial.run());
@@ -181,7 +181,7 @@ double ship_logs(World& world, std::vector<std::int64_t>& next) {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < 4; ++i) {
       threads.emplace_back([&, i] {
-        auto stub = v1::AgentService::NewStub(bench::connect(world.address, 200 + static_cast<int>(i)));
+        const auto channel = bench::connect(world.address, 200 + static_cast<int>(i));
         v1::ShipLogsRequest request;
         request.set_allocation_id(world.trials[i].allocation_id());
         request.set_agent_id("bench");
@@ -199,7 +199,7 @@ double ship_logs(World& world, std::vector<std::int64_t>& next) {
           grpc::ClientContext context;
           bench::sign_agent(context, world.agent_token);
           v1::ShipLogsResponse response;
-          check(stub->ShipLogs(&context, request, &response), "logs");
+          check(wire::call(channel, v1::AgentService::ShipLogs, context, request, response), "logs");
           lines += response.next_line() - std::exchange(next[i], response.next_line());
         }
       });

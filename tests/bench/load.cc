@@ -4,8 +4,9 @@
 #include <fstream>
 
 #include "common/base/secret.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/join.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/join.methods.h"
 
 namespace bench {
 
@@ -23,8 +24,7 @@ std::shared_ptr<grpc::Channel> connect(const std::string& address, int number) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-User::User(const std::string& address, const std::string& password_file)
-    : channel_(connect(address)), experiments_(v1::ExperimentService::NewStub(channel_)) {
+User::User(const std::string& address, const std::string& password_file) : channel_(connect(address)) {
   v1::LoginRequest request;
   request.set_username("admin");
   std::string password;
@@ -32,7 +32,7 @@ User::User(const std::string& address, const std::string& password_file)
   request.set_password(password);
   v1::LoginResponse response;
   grpc::ClientContext context;
-  check(v1::AuthService::NewStub(channel_)->Login(&context, request, &response), "login");
+  check(wire::call(channel_, v1::AuthService::Login, context, request, response), "login");
   token_ = response.token();
 }
 
@@ -44,7 +44,7 @@ int User::submit(const std::string& searcher) const {
   v1::CreateExperimentResponse response;
   grpc::ClientContext context;
   sign(context);
-  check(experiments_->CreateExperiment(&context, request, &response), "create");
+  check(wire::call(channel_, v1::ExperimentService::CreateExperiment, context, request, response), "create");
   return response.experiment().id();
 }
 
@@ -58,7 +58,7 @@ std::string join_as(const std::string& address, const std::string& password_file
   request.set_secret(random_token());
   v1::JoinResponse response;
   grpc::ClientContext context;
-  check(v1::JoinService::NewStub(connect(address))->Join(&context, request, &response), "join");
+  check(wire::call(connect(address), v1::JoinService::Join, context, request, response), "join");
   return request.secret();
 }
 
@@ -66,10 +66,9 @@ void sign_agent(grpc::ClientContext& context, const std::string& token) {
   context.AddMetadata("x-agent-token", "Bearer " + token);
 }
 
-Agent::Agent(const std::string& address, const std::string& name, int slots, const std::string& token)
-    : stub_(v1::AgentService::NewStub(connect(address, 1000))) {
+Agent::Agent(const std::string& address, const std::string& name, int slots, const std::string& token) {
   sign_agent(context_, token);
-  link_ = stub_->Link(&context_);
+  link_ = wire::open(connect(address, 1000), v1::AgentService::Link, context_);
   v1::AgentMessage message;
   v1::Hello* hello = message.mutable_hello();
   hello->set_agent_id(name);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/base/queue.h"
-#include "det/v1/agent.grpc.pb.h"
-#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/agent.methods.h"
+#include "det/v1/experiment.methods.h"
 #include "figure.h"
 
 namespace bench {
@@ -38,7 +38,6 @@ class User {
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<det::v1::ExperimentService::Stub> experiments_;
   std::string token_;
 };
 
@@ -57,7 +56,6 @@ class Agent {
  private:
   void read();
   void write();
-  std::unique_ptr<det::v1::AgentService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<det::v1::AgentMessage, det::v1::AgentCommand>> link_;
   det::Queue<Started> started_{1 << 16};

@@ -6,8 +6,9 @@
 
 #include "common/base/event.h"
 #include "common/base/random.h"
-#include "det/v1/harness.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/harness.methods.h"
+#include "det/v1/trial.methods.h"
 #include "load.h"
 
 namespace {
@@ -33,10 +34,10 @@ std::vector<v1::StartAllocation> start_trials(const bench::User& user, bench::Ag
 
 /// One reporting trial at its share of the rate until `end`. Returns the acknowledged reports.
 std::int64_t report(const std::string& address, const v1::StartAllocation& trial, Clock::time_point end) {
-  auto stub = v1::HarnessService::NewStub(bench::connect(address, 100 + trial.trial_id()));
+  const auto channel = bench::connect(address, 100 + trial.trial_id());
   grpc::ClientContext context;
   context.AddMetadata("x-allocation-token", "Bearer " + trial.token());
-  auto session = stub->Session(&context);
+  auto session = wire::open(channel, v1::HarnessService::Session, context);
   v1::HarnessMessage message;
   message.mutable_attach()->set_trial_id(trial.trial_id());
   message.mutable_attach()->set_run(trial.run());
@@ -115,28 +116,28 @@ class Readers {
       request.set_offset(number % 2 == 0 ? 0 : id / 2);
       read<v1::GetExperimentsRequest, v1::GetExperimentsResponse>(
           0, due, request, [this](auto& call, auto done) {
-            experiments_->async()->GetExperiments(&call.context, &call.request, &call.response, done);
+            wire::start(channel_, v1::ExperimentService::GetExperiments, call.context, call.request,
+                        call.response, done);
           });
     } else if (number % 3 == 1) {
       v1::GetExperimentRequest request;
       request.set_experiment_id(id);
       read<v1::GetExperimentRequest, v1::GetExperimentResponse>(
           1, due, request, [this](auto& call, auto done) {
-            experiments_->async()->GetExperiment(&call.context, &call.request, &call.response, done);
+            wire::start(channel_, v1::ExperimentService::GetExperiment, call.context, call.request,
+                        call.response, done);
           });
     } else {
       v1::GetTrialRequest request;
       request.set_trial_id(id);
       read<v1::GetTrialRequest, v1::GetTrialResponse>(2, due, request, [this](auto& call, auto done) {
-        trials_->async()->GetTrial(&call.context, &call.request, &call.response, done);
+        wire::start(other_, v1::TrialService::GetTrial, call.context, call.request, call.response, done);
       });
     }
   }
 
   const bench::User& user_;
   std::shared_ptr<grpc::Channel> channel_, other_;
-  std::unique_ptr<v1::ExperimentService::Stub> experiments_ = v1::ExperimentService::NewStub(channel_);
-  std::unique_ptr<v1::TrialService::Stub> trials_ = v1::TrialService::NewStub(other_);
   const int count_;
   Random random_{11, 0};
   Queue<std::pair<int, double>> took_{1 << 20};

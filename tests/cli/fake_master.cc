@@ -6,6 +6,7 @@
 #include "common/base/secret.h"
 #include "common/crypto/digest.h"
 #include "test_paths.h"
+#include "tests/wire/fake_service.h"
 
 namespace det::cli::test {
 namespace {
@@ -34,35 +35,42 @@ void page(const List& all, const Request& request, Target* target, v1::Paginatio
 
 Status missing(const std::string& what) { return {grpc::StatusCode::NOT_FOUND, what + " not found"}; }
 
-struct Auth : v1::AuthService::Service {
-  Status Login(ServerContext*, const v1::LoginRequest* request, v1::LoginResponse* response) override {
+struct Auth : FakeService {
+  Auth() {
+    serve(v1::AuthService::Login, &Auth::Login);
+    serve(v1::AuthService::Logout, &Auth::Logout);
+    serve(v1::AuthService::CurrentUser, &Auth::CurrentUser);
+  }
+  Status Login(ServerContext*, const v1::LoginRequest* request, v1::LoginResponse* response) {
     if (request->username() != "admin" || request->password() != "secret password")
       return {grpc::StatusCode::UNAUTHENTICATED, "wrong user name or password"};
     response->set_token("token-of-admin");
     response->mutable_user()->set_username("admin");
     return Status::OK;
   }
-  Status Logout(ServerContext* context, const v1::LogoutRequest*, v1::LogoutResponse*) override {
+  Status Logout(ServerContext* context, const v1::LogoutRequest*, v1::LogoutResponse*) {
     NEEDS_TOKEN(context);
     return Status::OK;
   }
   Status CurrentUser(ServerContext* context, const v1::CurrentUserRequest*,
-                     v1::CurrentUserResponse* response) override {
+                     v1::CurrentUserResponse* response) {
     NEEDS_TOKEN(context);
     response->mutable_user()->set_username("admin");
     return Status::OK;
   }
 };
 
-struct Cluster : v1::ClusterService::Service {
-  explicit Cluster(World& w) : world(w) {}
-  Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) override {
+struct Cluster : FakeService {
+  explicit Cluster(World& w) : world(w) {
+    serve(v1::ClusterService::GetMaster, &Cluster::GetMaster);
+    serve(v1::ClusterService::GetAgents, &Cluster::GetAgents);
+  }
+  Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) {
     response->set_release("9.9.9");
     response->set_cluster_id("cluster-1");
     return Status::OK;
   }
-  Status GetAgents(ServerContext* context, const v1::GetAgentsRequest*,
-                   v1::GetAgentsResponse* response) override {
+  Status GetAgents(ServerContext* context, const v1::GetAgentsRequest*, v1::GetAgentsResponse* response) {
     NEEDS_TOKEN(context);
     for (const v1::Agent& agent : world.agents) *response->add_agents() = agent;
     return Status::OK;
@@ -70,11 +78,25 @@ struct Cluster : v1::ClusterService::Service {
   World& world;
 };
 
-struct Experiments : v1::ExperimentService::Service {
-  explicit Experiments(World& w) : world(w) {}
+struct Experiments : FakeService {
+  explicit Experiments(World& w) : world(w) {
+    serve(v1::ExperimentService::UploadExperiment, &Experiments::UploadExperiment);
+    serve(v1::ExperimentService::CreateFromCodeArchive, &Experiments::CreateFromCodeArchive);
+    serve(v1::ExperimentService::GetExperiments, &Experiments::GetExperiments);
+    serve(v1::ExperimentService::GetExperiment, &Experiments::GetExperiment);
+    serve(v1::ExperimentService::GetExperimentTrials, &Experiments::GetExperimentTrials);
+    serve(v1::ExperimentService::GetExperimentCheckpoints, &Experiments::GetExperimentCheckpoints);
+    serve(v1::ExperimentService::PatchExperiment, &Experiments::PatchExperiment);
+    serve(v1::ExperimentService::ArchiveExperiment, &Experiments::ArchiveExperiment);
+    serve(v1::ExperimentService::GetModelDef, &Experiments::GetModelDef);
+    serve(v1::ExperimentService::ActivateExperiment, &Experiments::ActivateExperiment);
+    serve(v1::ExperimentService::PauseExperiment, &Experiments::PauseExperiment);
+    serve(v1::ExperimentService::CancelExperiment, &Experiments::CancelExperiment);
+    serve(v1::ExperimentService::KillExperiment, &Experiments::KillExperiment);
+  }
 
   Status UploadExperiment(ServerContext* context, grpc::ServerReader<v1::UploadExperimentRequest>* reader,
-                          v1::CreateExperimentResponse* response) override {
+                          v1::CreateExperimentResponse* response) {
     NEEDS_TOKEN(context);
     v1::UploadExperimentRequest part;
     v1::CreateExperimentRequest create;
@@ -93,7 +115,7 @@ struct Experiments : v1::ExperimentService::Service {
     return Status::OK;
   }
   Status CreateFromCodeArchive(ServerContext* context, const v1::CreateFromCodeArchiveRequest* request,
-                               v1::CreateFromCodeArchiveResponse* response) override {
+                               v1::CreateFromCodeArchiveResponse* response) {
     NEEDS_TOKEN(context);
     world.by_digest.push_back(*request);
     if (std::none_of(world.archives.begin(), world.archives.end(), [&](const std::string& archive) {
@@ -107,7 +129,7 @@ struct Experiments : v1::ExperimentService::Service {
     return Status::OK;
   }
   Status GetExperiments(ServerContext* context, const v1::GetExperimentsRequest* request,
-                        v1::GetExperimentsResponse* response) override {
+                        v1::GetExperimentsResponse* response) {
     NEEDS_TOKEN(context);
     std::vector<v1::Experiment> all;
     const v1::Int32FieldFilter& ids = request->experiment_id_filter();
@@ -120,7 +142,7 @@ struct Experiments : v1::ExperimentService::Service {
     return Status::OK;
   }
   Status GetExperiment(ServerContext* context, const v1::GetExperimentRequest* request,
-                       v1::GetExperimentResponse* response) override {
+                       v1::GetExperimentResponse* response) {
     NEEDS_TOKEN(context);
     const auto found = world.experiments.find(request->experiment_id());
     if (found == world.experiments.end()) return missing("experiment");
@@ -128,7 +150,7 @@ struct Experiments : v1::ExperimentService::Service {
     return Status::OK;
   }
   Status GetExperimentTrials(ServerContext* context, const v1::GetExperimentTrialsRequest* request,
-                             v1::GetExperimentTrialsResponse* response) override {
+                             v1::GetExperimentTrialsResponse* response) {
     NEEDS_TOKEN(context);
     std::vector<v1::Trial> all;  // trials without an experiment id belong to every experiment
     for (const v1::Trial& trial : world.trials) {
@@ -139,23 +161,23 @@ struct Experiments : v1::ExperimentService::Service {
     return Status::OK;
   }
   Status GetExperimentCheckpoints(ServerContext* context, const v1::GetExperimentCheckpointsRequest* request,
-                                  v1::GetExperimentCheckpointsResponse* response) override {
+                                  v1::GetExperimentCheckpointsResponse* response) {
     NEEDS_TOKEN(context);
     page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
     return Status::OK;
   }
   Status PatchExperiment(ServerContext* context, const v1::PatchExperimentRequest* request,
-                         v1::PatchExperimentResponse*) override {
+                         v1::PatchExperimentResponse*) {
     NEEDS_TOKEN(context);
     world.patches.push_back(request->experiment());
     return Status::OK;
   }
   Status ArchiveExperiment(ServerContext* context, const v1::ExperimentActionRequest* request,
-                           v1::ExperimentActionResponse*) override {
+                           v1::ExperimentActionResponse*) {
     return act("archive", context, request);
   }
   Status GetModelDef(ServerContext* context, const v1::GetModelDefRequest* request,
-                     v1::GetModelDefResponse* response) override {
+                     v1::GetModelDefResponse* response) {
     NEEDS_TOKEN(context);
     const auto found = world.model_defs.find(request->experiment_id());
     response->set_b64_tgz(found == world.model_defs.end() ? "aGVsbG8=" : to_base64(found->second));
@@ -169,23 +191,19 @@ struct Experiments : v1::ExperimentService::Service {
   }
   using Request = v1::ExperimentActionRequest;
   using Response = v1::ExperimentActionResponse;
-  Status ActivateExperiment(ServerContext* c, const Request* r, Response*) override {
-    return act("activate", c, r);
-  }
-  Status PauseExperiment(ServerContext* c, const Request* r, Response*) override {
-    return act("pause", c, r);
-  }
-  Status CancelExperiment(ServerContext* c, const Request* r, Response*) override {
-    return act("cancel", c, r);
-  }
-  Status KillExperiment(ServerContext* c, const Request* r, Response*) override { return act("kill", c, r); }
+  Status ActivateExperiment(ServerContext* c, const Request* r, Response*) { return act("activate", c, r); }
+  Status PauseExperiment(ServerContext* c, const Request* r, Response*) { return act("pause", c, r); }
+  Status CancelExperiment(ServerContext* c, const Request* r, Response*) { return act("cancel", c, r); }
+  Status KillExperiment(ServerContext* c, const Request* r, Response*) { return act("kill", c, r); }
   World& world;
 };
 
-struct Diagnoses : v1::DiagnosisService::Service {
-  explicit Diagnoses(World& w) : world(w) {}
+struct Diagnoses : FakeService {
+  explicit Diagnoses(World& w) : world(w) {
+    serve(v1::DiagnosisService::GetDiagnosis, &Diagnoses::GetDiagnosis);
+  }
   Status GetDiagnosis(ServerContext* context, const v1::GetDiagnosisRequest*,
-                      v1::GetDiagnosisResponse* response) override {
+                      v1::GetDiagnosisResponse* response) {
     NEEDS_TOKEN(context);
     *response = world.diagnosis;
     return Status::OK;
@@ -193,10 +211,12 @@ struct Diagnoses : v1::DiagnosisService::Service {
   World& world;
 };
 
-struct Brackets : v1::BracketService::Service {
-  explicit Brackets(World& w) : world(w) {}
+struct Brackets : FakeService {
+  explicit Brackets(World& w) : world(w) {
+    serve(v1::BracketService::GetExperimentBrackets, &Brackets::GetExperimentBrackets);
+  }
   Status GetExperimentBrackets(ServerContext* context, const v1::GetExperimentBracketsRequest*,
-                               v1::GetExperimentBracketsResponse* response) override {
+                               v1::GetExperimentBracketsResponse* response) {
     NEEDS_TOKEN(context);
     *response = world.brackets;
     return Status::OK;
@@ -204,10 +224,15 @@ struct Brackets : v1::BracketService::Service {
   World& world;
 };
 
-struct Templates : v1::TemplateService::Service {
-  explicit Templates(World& w) : world(w) {}
+struct Templates : FakeService {
+  explicit Templates(World& w) : world(w) {
+    serve(v1::TemplateService::GetTemplates, &Templates::GetTemplates);
+    serve(v1::TemplateService::GetTemplate, &Templates::GetTemplate);
+    serve(v1::TemplateService::PutTemplate, &Templates::PutTemplate);
+    serve(v1::TemplateService::DeleteTemplate, &Templates::DeleteTemplate);
+  }
   Status GetTemplates(ServerContext* context, const v1::GetTemplatesRequest*,
-                      v1::GetTemplatesResponse* response) override {
+                      v1::GetTemplatesResponse* response) {
     NEEDS_TOKEN(context);
     for (const auto& [name, text] : world.templates) {
       v1::Template* out = response->add_templates();
@@ -217,7 +242,7 @@ struct Templates : v1::TemplateService::Service {
     return Status::OK;
   }
   Status GetTemplate(ServerContext* context, const v1::GetTemplateRequest* request,
-                     v1::GetTemplateResponse* response) override {
+                     v1::GetTemplateResponse* response) {
     NEEDS_TOKEN(context);
     const auto found = world.templates.find(request->template_name());
     if (found == world.templates.end()) return missing("template");
@@ -226,35 +251,39 @@ struct Templates : v1::TemplateService::Service {
     return Status::OK;
   }
   Status PutTemplate(ServerContext* context, const v1::SetTemplateRequest* request,
-                     v1::SetTemplateResponse*) override {
+                     v1::SetTemplateResponse*) {
     NEEDS_TOKEN(context);
     world.templates[request->template_name()] = request->text();
     return Status::OK;
   }
   Status DeleteTemplate(ServerContext* context, const v1::DeleteTemplateRequest* request,
-                        v1::DeleteTemplateResponse*) override {
+                        v1::DeleteTemplateResponse*) {
     NEEDS_TOKEN(context);
     return world.templates.erase(request->template_name()) > 0 ? Status::OK : missing("template");
   }
   World& world;
 };
 
-struct Policies : v1::ConfigPolicyService::Service {
-  explicit Policies(World& w) : world(w) {}
+struct Policies : FakeService {
+  explicit Policies(World& w) : world(w) {
+    serve(v1::ConfigPolicyService::GetGlobalConfigPolicies, &Policies::GetGlobalConfigPolicies);
+    serve(v1::ConfigPolicyService::PutGlobalConfigPolicies, &Policies::PutGlobalConfigPolicies);
+    serve(v1::ConfigPolicyService::DeleteGlobalConfigPolicies, &Policies::DeleteGlobalConfigPolicies);
+  }
   Status GetGlobalConfigPolicies(ServerContext* context, const v1::GetGlobalConfigPoliciesRequest*,
-                                 v1::GetConfigPoliciesResponse* response) override {
+                                 v1::GetConfigPoliciesResponse* response) {
     NEEDS_TOKEN(context);
     response->set_text(world.policies);
     return Status::OK;
   }
   Status PutGlobalConfigPolicies(ServerContext* context, const v1::PutGlobalConfigPoliciesRequest* request,
-                                 v1::PutConfigPoliciesResponse*) override {
+                                 v1::PutConfigPoliciesResponse*) {
     NEEDS_TOKEN(context);
     world.policies = request->config_policies();
     return Status::OK;
   }
   Status DeleteGlobalConfigPolicies(ServerContext* context, const v1::DeleteGlobalConfigPoliciesRequest*,
-                                    v1::DeleteConfigPoliciesResponse*) override {
+                                    v1::DeleteConfigPoliciesResponse*) {
     NEEDS_TOKEN(context);
     world.policies.clear();
     return Status::OK;
@@ -262,10 +291,16 @@ struct Policies : v1::ConfigPolicyService::Service {
   World& world;
 };
 
-struct Trials : v1::TrialService::Service {
-  explicit Trials(World& w) : world(w) {}
+struct Trials : FakeService {
+  explicit Trials(World& w) : world(w) {
+    serve(v1::TrialService::GetTrial, &Trials::GetTrial);
+    serve(v1::TrialService::GetTrialWorkloads, &Trials::GetTrialWorkloads);
+    serve(v1::TrialService::GetTrialCheckpoints, &Trials::GetTrialCheckpoints);
+    serve(v1::TrialService::GetMetricSeries, &Trials::GetMetricSeries);
+    serve(v1::TrialService::KillTrial, &Trials::KillTrial);
+  }
   Status GetTrial(ServerContext* context, const v1::GetTrialRequest* request,
-                  v1::GetTrialResponse* response) override {
+                  v1::GetTrialResponse* response) {
     NEEDS_TOKEN(context);
     for (const v1::Trial& trial : world.trials) {
       if (trial.id() == request->trial_id()) *response->mutable_trial() = trial;
@@ -273,25 +308,24 @@ struct Trials : v1::TrialService::Service {
     return response->has_trial() ? Status::OK : missing("trial");
   }
   Status GetTrialWorkloads(ServerContext* context, const v1::GetTrialWorkloadsRequest* request,
-                           v1::GetTrialWorkloadsResponse* response) override {
+                           v1::GetTrialWorkloadsResponse* response) {
     NEEDS_TOKEN(context);
     page(world.workloads, *request, response->mutable_workloads(), response->mutable_pagination());
     return Status::OK;
   }
   Status GetTrialCheckpoints(ServerContext* context, const v1::GetTrialCheckpointsRequest* request,
-                             v1::GetTrialCheckpointsResponse* response) override {
+                             v1::GetTrialCheckpointsResponse* response) {
     NEEDS_TOKEN(context);
     page(world.checkpoints, *request, response->mutable_checkpoints(), response->mutable_pagination());
     return Status::OK;
   }
   Status GetMetricSeries(ServerContext* context, const v1::GetMetricSeriesRequest*,
-                         v1::GetMetricSeriesResponse* response) override {
+                         v1::GetMetricSeriesResponse* response) {
     NEEDS_TOKEN(context);
     for (const v1::MetricSeries& each : world.series) *response->add_series() = each;
     return Status::OK;
   }
-  Status KillTrial(ServerContext* context, const v1::KillTrialRequest* request,
-                   v1::KillTrialResponse*) override {
+  Status KillTrial(ServerContext* context, const v1::KillTrialRequest* request, v1::KillTrialResponse*) {
     NEEDS_TOKEN(context);
     world.actions.push_back("kill trial " + std::to_string(request->id()));
     return Status::OK;
@@ -316,10 +350,10 @@ Status serve_log(World& world, const Request& request, grpc::ServerWriter<v1::Lo
   return cut ? Status(grpc::StatusCode::UNAVAILABLE, "going down") : Status::OK;
 }
 
-struct Logs : v1::LogService::Service {
-  explicit Logs(World& w) : world(w) {}
+struct Logs : FakeService {
+  explicit Logs(World& w) : world(w) { serve(v1::LogService::TrialLogs, &Logs::TrialLogs); }
   Status TrialLogs(ServerContext* context, const v1::TrialLogsRequest* request,
-                   grpc::ServerWriter<v1::LogEntry>* writer) override {
+                   grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
     world.log_requests.push_back(*request);
     return serve_log(world, *request, writer, world.log_cut_after >= 0 && world.log_requests.size() == 1);
@@ -327,20 +361,23 @@ struct Logs : v1::LogService::Service {
   World& world;
 };
 
-struct Tasks : v1::TaskService::Service {
-  explicit Tasks(World& w) : world(w) {}
+struct Tasks : FakeService {
+  explicit Tasks(World& w) : world(w) { serve(v1::TaskService::TaskLogs, &Tasks::TaskLogs); }
   Status TaskLogs(ServerContext* context, const v1::TaskLogsRequest* request,
-                  grpc::ServerWriter<v1::LogEntry>* writer) override {
+                  grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
     return serve_log(world, *request, writer);
   }
   World& world;
 };
 
-struct Checkpoints : v1::CheckpointService::Service {
-  explicit Checkpoints(World& w) : world(w) {}
+struct Checkpoints : FakeService {
+  explicit Checkpoints(World& w) : world(w) {
+    serve(v1::CheckpointService::GetCheckpoint, &Checkpoints::GetCheckpoint);
+    serve(v1::CheckpointService::DownloadCheckpoint, &Checkpoints::DownloadCheckpoint);
+  }
   Status GetCheckpoint(ServerContext* context, const v1::GetCheckpointRequest* request,
-                       v1::GetCheckpointResponse* response) override {
+                       v1::GetCheckpointResponse* response) {
     NEEDS_TOKEN(context);
     for (const v1::Checkpoint& checkpoint : world.checkpoints) {
       if (checkpoint.uuid() == request->checkpoint_uuid()) *response->mutable_checkpoint() = checkpoint;
@@ -348,7 +385,7 @@ struct Checkpoints : v1::CheckpointService::Service {
     return response->has_checkpoint() ? Status::OK : missing("checkpoint");
   }
   Status DownloadCheckpoint(ServerContext* context, const v1::DownloadCheckpointRequest* request,
-                            grpc::ServerWriter<v1::DownloadCheckpointResponse>* writer) override {
+                            grpc::ServerWriter<v1::DownloadCheckpointResponse>* writer) {
     NEEDS_TOKEN(context);
     const std::string& bytes = world.checkpoint_archives[request->checkpoint_uuid()];
     for (std::size_t at = 0; at < bytes.size(); at += 100) {
@@ -361,10 +398,15 @@ struct Checkpoints : v1::CheckpointService::Service {
   World& world;
 };
 
-struct Media : v1::MediaService::Service {
-  explicit Media(World& w) : world(w) {}
+struct Media : FakeService {
+  explicit Media(World& w) : world(w) {
+    serve(v1::MediaService::GetTrialFiles, &Media::GetTrialFiles);
+    serve(v1::MediaService::ProfileTrial, &Media::ProfileTrial);
+    serve(v1::MediaService::GetTrialProfile, &Media::GetTrialProfile);
+    serve(v1::MediaService::DownloadTrialFile, &Media::DownloadTrialFile);
+  }
   Status GetTrialFiles(ServerContext* context, const v1::GetTrialFilesRequest*,
-                       v1::GetTrialFilesResponse* response) override {
+                       v1::GetTrialFilesResponse* response) {
     NEEDS_TOKEN(context);
     for (const auto& [path, content] : world.trial_files) {
       v1::TrialFile* file = response->add_files();
@@ -374,13 +416,13 @@ struct Media : v1::MediaService::Service {
     return Status::OK;
   }
   Status ProfileTrial(ServerContext* context, const v1::ProfileTrialRequest* request,
-                      v1::TrialProfile* response) override {
+                      v1::TrialProfile* response) {
     NEEDS_TOKEN(context);
     world.profile_requests.push_back(*request);
     return next_profile(response);
   }
   Status GetTrialProfile(ServerContext* context, const v1::GetTrialProfileRequest* request,
-                         v1::TrialProfile* response) override {
+                         v1::TrialProfile* response) {
     NEEDS_TOKEN(context);
     if (request->request_id() != world.profile_requests.back().request_id()) return missing("request");
     return next_profile(response);
@@ -393,7 +435,7 @@ struct Media : v1::MediaService::Service {
     return response->state() == v1::ProfileStatus::STATE_UNSPECIFIED ? missing("request") : Status::OK;
   }
   Status DownloadTrialFile(ServerContext* context, const v1::DownloadTrialFileRequest* request,
-                           grpc::ServerWriter<v1::DownloadTrialFileResponse>* writer) override {
+                           grpc::ServerWriter<v1::DownloadTrialFileResponse>* writer) {
     NEEDS_TOKEN(context);
     const std::string& bytes = world.trial_files[request->path()];
     for (std::size_t at = 0; at < bytes.size(); at += 100) {

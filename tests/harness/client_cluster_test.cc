@@ -10,8 +10,9 @@
 #include "common/base/process.h"
 #include "common/base/queue.h"
 #include "common/base/wait.h"
-#include "det/v1/harness.grpc.pb.h"
+#include "det/v1/harness.methods.h"
 #include "harness/src/client/client.h"
+#include "tests/wire/fake_service.h"
 
 namespace det {
 namespace {
@@ -35,10 +36,12 @@ struct Master {
   std::atomic<bool> ends{false};  ///< the trial has ended: every call is answered with ABORTED
 };
 
-class Service final : public v1::HarnessService::Service {
+class Service final : public FakeService {
  public:
-  explicit Service(Master& master) : master_(master) {}
-  grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
+  explicit Service(Master& master) : master_(master) {
+    serve(v1::HarnessService::Session, &Service::Session);
+  }
+  grpc::Status Session(grpc::ServerContext* context, Stream* stream) {
     const auto token = context->client_metadata().find("x-allocation-token");
     if (token != context->client_metadata().end())
       master_.token.assign(token->second.data(), token->second.size());

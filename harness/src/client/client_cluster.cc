@@ -31,8 +31,9 @@
 #include "common/base/queue.h"
 #include "common/base/random.h"
 #include "common/base/text.h"
-#include "det/v1/harness.grpc.pb.h"
-#include "det/v1/media.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/harness.methods.h"
+#include "det/v1/media.methods.h"
 #include "harness/src/base/heartbeat.h"
 #include "harness/src/client/client.h"
 #include "harness/src/client/cluster_channel.h"
@@ -69,9 +70,7 @@ void* tag(Completion event) { return reinterpret_cast<void*>(event); }
 class Reporter {
  public:
   explicit Reporter(const ClusterAddress& address)
-      : address_(address),
-        stub_(v1::HarnessService::NewStub(make_channel(address))),
-        random_{std::random_device{}(), 0} {
+      : address_(address), channel_(make_channel(address)), random_{std::random_device{}(), 0} {
     connect();
     thread_ = std::thread([this] { run(); });
   }
@@ -186,7 +185,7 @@ class Reporter {
     attached_ = writing_ = failed_ = false;
     next_ = 0;
     outstanding_ = 1;
-    stream_ = stub_->AsyncSession(context_.get(), &events_, tag(kStarted));
+    stream_ = wire::start(channel_, v1::HarnessService::Session, *context_, events_, tag(kStarted));
   }
 
   void attach() {
@@ -355,7 +354,7 @@ class Reporter {
   }
 
   const ClusterAddress address_;
-  std::unique_ptr<v1::HarnessService::Stub> stub_;
+  std::shared_ptr<grpc::Channel> channel_;
   grpc::CompletionQueue events_;
   Random random_;
 
@@ -454,7 +453,7 @@ class ClusterClient final : public Client {
   /// Runs on the thread of media_.
   Status send_media(const ClusterAddress& address, const MediaRecord& record) {
     beat();
-    if (!media_stub_) media_stub_ = v1::MediaService::NewStub(make_channel(address));
+    if (!media_channel_) media_channel_ = make_channel(address);
     v1::ReportMediaRequest request;
     v1::Media::Kind kind = v1::Media::KIND_UNSPECIFIED;
     v1::Media::Kind_Parse("KIND_" + record.kind, &kind);
@@ -469,15 +468,16 @@ class ClusterClient final : public Client {
     add_credentials(context, address);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
     v1::ReportMediaResponse response;
-    const grpc::Status status = media_stub_->ReportMedia(&context, request, &response);
+    const grpc::Status status =
+        wire::call(media_channel_, v1::MediaService::ReportMedia, context, request, response);
     if (status.ok()) return {};
     return fail(static_cast<Code>(status.error_code()), status.error_message());
   }
 
   const bool detached_;
-  std::unique_ptr<v1::MediaService::Stub> media_stub_;  ///< made at first use, by the thread of media_
+  std::shared_ptr<grpc::Channel> media_channel_;  ///< made at first use, by the thread of media_
   Reporter reporter_;
-  MediaSender media_;  ///< last: its thread uses the stub
+  MediaSender media_;  ///< last: its thread uses the channel
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "common/client/channel.h"
 #include "common/client/session.h"
 #include "common/client/trust.h"
-#include "det/v1/experiment.grpc.pb.h"
+#include "det/v1/experiment.methods.h"
 #include "harness/src/client/client.h"
 
 namespace det {
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Client>> make(const DetachedRequest& request, DetachedTri
   // Active at once, but without slots: the scheduler ignores detached experiments.
   create.set_detached(true);
   TRY_ASSIGN(const v1::CreateExperimentResponse created,
-             connection->call(&v1::ExperimentService::Stub::CreateExperiment, create));
+             connection->call(v1::ExperimentService::CreateExperiment, create));
   if (created.experiment().trial_ids_size() != 1) {
     return fail(Code::kFailedPrecondition, "the master made experiment " +
                                                std::to_string(created.experiment().id()) +

@@ -6,7 +6,8 @@
 
 #include "common/base/event.h"
 #include "common/base/text.h"
-#include "det/v1/harness.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/harness.methods.h"
 #include "harness/src/client/client.h"
 #include "harness/src/client/cluster_channel.h"
 
@@ -17,7 +18,7 @@ namespace {
 /// other errors are returned.
 Result<std::string> fall_back(const ClusterAddress& address, const std::string& uuid,
                               const std::string& reason) {
-  const auto stub = v1::HarnessService::NewStub(make_channel(address));
+  const auto channel = make_channel(address);
   v1::FallBackRequest request;
   request.set_allocation_id(address.allocation_id);
   request.set_checkpoint_uuid(uuid);
@@ -27,7 +28,7 @@ Result<std::string> fall_back(const ClusterAddress& address, const std::string& 
     context.AddMetadata("x-allocation-token", "Bearer " + address.session_token);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(60, GPR_TIMESPAN)));
     v1::FallBackResponse response;
-    const grpc::Status status = stub->FallBack(&context, request, &response);
+    const grpc::Status status = wire::call(channel, v1::HarnessService::FallBack, context, request, response);
     if (status.ok()) return response.checkpoint_uuid();
     const bool may_pass = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||

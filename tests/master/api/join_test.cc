@@ -9,10 +9,11 @@
 #include <optional>
 
 #include "common/base/secret.h"
+#include "common/client/calls.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/peer.h"
-#include "det/v1/agent.grpc.pb.h"
-#include "det/v1/join.grpc.pb.h"
+#include "det/v1/agent.methods.h"
+#include "det/v1/join.methods.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
@@ -179,7 +180,7 @@ grpc::Status join_plain(api::Bench& bench, const std::string& token, const std::
   v1::JoinResponse response;
   grpc::ClientContext context;
   context.AddMetadata("x-det-peer", address);
-  return v1::JoinService::NewStub(bench.server.channel())->Join(&context, request, &response);
+  return wire::call(bench.server.channel(), v1::JoinService::Join, context, request, response);
 }
 
 TEST_CASE("without TLS an agent on loopback joins with a secret of its own") {
@@ -235,8 +236,8 @@ TEST_CASE("an agent ships logs only of allocations that it holds or held") {
     request.add_lines()->set_text("hello");
     v1::ShipLogsResponse response;
     grpc::ClientContext context;
-    return v1::AgentService::NewStub(connect_as(bench, as.fingerprint))
-        ->ShipLogs(&context, request, &response)
+    return wire::call(connect_as(bench, as.fingerprint), v1::AgentService::ShipLogs, context, request,
+                      response)
         .error_code();
   };
   // Logs of foreign allocations are refused permanently: the agent must not retry them.

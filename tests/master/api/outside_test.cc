@@ -3,9 +3,10 @@
 #include <catch2/catch.hpp>
 
 #include "common/base/wait.h"
+#include "common/client/calls.h"
 #include "common/expconf/parse.h"
-#include "det/v1/harness.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
+#include "det/v1/harness.methods.h"
+#include "det/v1/trial.methods.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "server_bench.h"
@@ -50,16 +51,14 @@ struct Outside {
 };
 
 struct Process {
-  std::unique_ptr<v1::HarnessService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream;
 
-  Process(Bench& bench, const std::string& token, int run = 1)
-      : stub(v1::HarnessService::NewStub(bench.over_socket())) {
+  Process(Bench& bench, const std::string& token, int run = 1) {
     context.AddMetadata("authorization", "Bearer " + token);
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(60));
-    stream = stub->Session(&context);
+    stream = wire::open(bench.over_socket(), v1::HarnessService::Session, context);
     v1::HarnessMessage message;
     message.mutable_attach()->set_trial_id(1);
     message.mutable_attach()->set_run(run);
@@ -171,8 +170,8 @@ TEST_CASE("users report for trials that they may edit, also for those that do no
     auto& fields = *request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
     fields["loss"].set_number_value(3.3);
     v1::ReportTrialMetricsResponse response;
-    return v1::TrialService::NewStub(outside.bench.over_socket())
-        ->ReportTrialMetrics(&context, request, &response)
+    return wire::call(outside.bench.over_socket(), v1::TrialService::ReportTrialMetrics, context, request,
+                      response)
         .error_code();
   };
   CHECK(report("another's token") == grpc::StatusCode::NOT_FOUND);

@@ -5,8 +5,9 @@
 #include <catch2/catch.hpp>
 #include <future>
 
-#include "det/v1/cluster.grpc.pb.h"
-#include "det/v1/harness.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/cluster.methods.h"
+#include "det/v1/harness.methods.h"
 #include "server_bench.h"
 
 namespace det::api {
@@ -43,19 +44,17 @@ TEST_CASE("calls without credentials are refused") {
 
 TEST_CASE("the identity of the master is public") {
   Bench bench;
-  auto stub = v1::ClusterService::NewStub(bench.over_socket());
   grpc::ClientContext context;
   v1::GetMasterResponse response;
-  REQUIRE(stub->GetMaster(&context, {}, &response).ok());
+  REQUIRE(wire::call(bench.over_socket(), v1::ClusterService::GetMaster, context, {}, response).ok());
   CHECK(response.version() == "0.38.1");
   CHECK(response.release() == "test");
 }
 
 grpc::Status attach(Bench& bench, const std::string& token) {
-  auto stub = v1::HarnessService::NewStub(bench.over_socket());
   grpc::ClientContext context;
   context.AddMetadata("x-allocation-token", "Bearer " + token);
-  auto stream = stub->Session(&context);
+  auto stream = wire::open(bench.over_socket(), v1::HarnessService::Session, context);
   v1::HarnessMessage message;
   message.mutable_attach()->set_allocation_id("1.a.1");
   message.mutable_attach()->set_trial_id(1);

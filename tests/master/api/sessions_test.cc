@@ -3,9 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/wait.h"
+#include "common/client/calls.h"
 #include "common/expconf/parse.h"
-#include "det/v1/agent.grpc.pb.h"
-#include "det/v1/harness.grpc.pb.h"
+#include "det/v1/agent.methods.h"
+#include "det/v1/harness.methods.h"
 #include "master/api/auth/agent_auth.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"
@@ -52,17 +53,15 @@ struct Cluster {
 
 /// An agent on this machine, from the master's point of view. Its token is its name.
 struct Agent {
-  std::unique_ptr<v1::AgentService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::AgentCommand>> stream;
 
-  explicit Agent(Bench& bench, const std::string& token = "a1", const std::string& address = "127.0.0.1")
-      : stub(v1::AgentService::NewStub(bench.server.channel())) {
+  explicit Agent(Bench& bench, const std::string& token = "a1", const std::string& address = "127.0.0.1") {
     context.AddMetadata("x-det-peer", address);
     if (!token.empty()) context.AddMetadata("x-agent-token", "Bearer " + token);
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(30));
-    stream = stub->Link(&context);
+    stream = wire::open(bench.server.channel(), v1::AgentService::Link, context);
   }
   void hello(const std::string& name, const std::string& instance = "i1") {
     v1::AgentMessage message;
@@ -102,17 +101,15 @@ v1::Report metrics_report(const std::string& group, std::int64_t steps, const st
 }
 
 struct Harness {
-  std::unique_ptr<v1::HarnessService::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<v1::HarnessMessage, v1::MasterMessage>> stream;
   std::int64_t sequence = 0;
 
-  Harness(Bench& bench, const v1::StartAllocation& start)
-      : stub(v1::HarnessService::NewStub(bench.over_socket())) {
+  Harness(Bench& bench, const v1::StartAllocation& start) {
     context.AddMetadata("x-allocation-token", "Bearer " + start.token());
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(60));
-    stream = stub->Session(&context);
+    stream = wire::open(bench.over_socket(), v1::HarnessService::Session, context);
     v1::HarnessMessage message;
     message.mutable_attach()->set_allocation_id(start.allocation_id());
     message.mutable_attach()->set_trial_id(start.trial_id());
@@ -273,10 +270,9 @@ TEST_CASE("a session without a token is refused, and one with a user's token nee
   Bench bench;
   submit(bench);
   const auto attach = [&](const std::string& key, const std::string& token) {
-    const auto stub = v1::HarnessService::NewStub(bench.over_socket());
     grpc::ClientContext context;
     if (!key.empty()) context.AddMetadata(key, "Bearer " + token);
-    const auto stream = stub->Session(&context);
+    const auto stream = wire::open(bench.over_socket(), v1::HarnessService::Session, context);
     v1::HarnessMessage message;
     message.mutable_attach()->set_trial_id(1);
     message.mutable_attach()->set_run(1);

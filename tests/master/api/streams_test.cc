@@ -5,14 +5,15 @@
 
 #include "common/base/log_history.h"
 #include "common/base/wait.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/log.grpc.pb.h"
-#include "det/v1/master.grpc.pb.h"
-#include "det/v1/project.grpc.pb.h"
-#include "det/v1/role.grpc.pb.h"
-#include "det/v1/token.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
-#include "det/v1/user.grpc.pb.h"
+#include "common/client/calls.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/log.methods.h"
+#include "det/v1/master.methods.h"
+#include "det/v1/project.methods.h"
+#include "det/v1/role.methods.h"
+#include "det/v1/token.methods.h"
+#include "det/v1/trial.methods.h"
+#include "det/v1/user.methods.h"
 #include "master/api/auth/passwords.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/workspaces.h"
@@ -46,20 +47,19 @@ struct Office {
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(60));
   }
-  template <typename Stub, typename Request, typename Response>
-  grpc::Status call(const std::string& token,
-                    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                    const Request& request, Response* response) {
+  template <typename Request, typename Response>
+  grpc::Status call(const std::string& token, UnaryMethod<Request, Response> method, const Request& request,
+                    Response* response) {
     grpc::ClientContext context;
     prepare(context, token);
-    return (Stub(channel).*method)(&context, request, response);
+    return wire::call(channel, method, context, request, *response);
   }
   std::string log_in(const std::string& password = kPassword) {
     v1::LoginRequest request;
     request.set_username("eve");
     request.set_password(password);
     v1::LoginResponse response;
-    (void)call("", &v1::AuthService::Stub::Login, request, &response);
+    (void)call("", v1::AuthService::Login, request, &response);
     return response.token();
   }
   /// Returns "" when refused.
@@ -69,7 +69,7 @@ struct Office {
     request.set_role(role);
     request.set_lifespan(lifespan);
     v1::PostAccessTokenResponse response;
-    (void)call(as, &v1::TokenService::Stub::PostAccessToken, request, &response);
+    (void)call(as, v1::TokenService::PostAccessToken, request, &response);
     return response.token();
   }
   grpc::Status patch_eve(const std::string& as, const v1::PatchUser& change) {
@@ -77,26 +77,25 @@ struct Office {
     request.set_user_id(static_cast<int>(eve.value));
     *request.mutable_user() = change;
     v1::PatchUserResponse response;
-    return call(as, &v1::UserService::Stub::PatchUser, request, &response);
+    return call(as, v1::UserService::PatchUser, request, &response);
   }
   bool works(const std::string& token) {
     v1::CurrentUserResponse response;
-    return call(token, &v1::AuthService::Stub::CurrentUser, v1::CurrentUserRequest(), &response).ok();
+    return call(token, v1::AuthService::CurrentUser, v1::CurrentUserRequest(), &response).ok();
   }
 };
 
 /// Follows the log of the trial.
 struct Follower {
   grpc::ClientContext context;
-  v1::LogService::Stub stub;
   std::unique_ptr<grpc::ClientReader<v1::LogEntry>> reader;
 
-  Follower(Office& office, const std::string& token) : stub(office.channel) {
+  Follower(Office& office, const std::string& token) {
     office.prepare(context, token);
     v1::TrialLogsRequest request;
     request.set_trial_id(1);
     request.set_follow(true);
-    reader = stub.TrialLogs(&context, request);
+    reader = wire::open(office.channel, v1::LogService::TrialLogs, context, request);
     reader->WaitForInitialMetadata();
   }
   grpc::StatusCode end() {
@@ -127,8 +126,7 @@ TEST_CASE("a log that grows faster than it is read ends with the lines that it h
   office.prepare(context, token);
   v1::TrialLogsRequest request;
   request.set_trial_id(1);
-  v1::LogService::Stub stub(office.channel);
-  const auto reader = stub.TrialLogs(&context, request);
+  const auto reader = wire::open(office.channel, v1::LogService::TrialLogs, context, request);
   std::int64_t lines = 0;
   for (v1::LogEntry entry; lines < 1'000'000 && reader->Read(&entry);) ++lines;
   CHECK(lines >= 5000);
@@ -153,7 +151,7 @@ TEST_CASE("a followed log ends within a second of losing access") {
     ends_within_a_second(
         [&](const std::string& token) {
           v1::LogoutResponse response;
-          REQUIRE(office.call(token, &v1::AuthService::Stub::Logout, v1::LogoutRequest(), &response).ok());
+          REQUIRE(office.call(token, v1::AuthService::Logout, v1::LogoutRequest(), &response).ok());
         },
         grpc::StatusCode::UNAUTHENTICATED);
   }
@@ -184,7 +182,7 @@ TEST_CASE("a followed log ends within a second of losing access") {
           one->mutable_role_assignment()->mutable_role()->set_name("editor");
           one->mutable_role_assignment()->mutable_scope_workspace_id()->set_value(1);
           v1::AssignRolesResponse response;
-          REQUIRE(office.call("ada", &v1::RoleService::Stub::RemoveAssignments, request, &response).ok());
+          REQUIRE(office.call("ada", v1::RoleService::RemoveAssignments, request, &response).ok());
         },
         grpc::StatusCode::NOT_FOUND);
   }
@@ -197,7 +195,7 @@ TEST_CASE("a followed log ends within a second of losing access") {
           request.set_destination_project_id(
               static_cast<int>(db::create_project(office.bench.pool, lab, "vision", "", UserId(1)).value()));
           v1::MoveExperimentResponse response;
-          REQUIRE(office.call("ada", &v1::ProjectService::Stub::MoveExperiment, request, &response).ok());
+          REQUIRE(office.call("ada", v1::ProjectService::MoveExperiment, request, &response).ok());
         },
         grpc::StatusCode::NOT_FOUND);
   }
@@ -250,7 +248,7 @@ TEST_CASE("a followed log ends within a second of revoking its token, and others
   request.set_token_id(static_cast<int>(office.database.number("SELECT max(id) FROM sessions")));
   request.set_set_revoked(true);
   v1::PatchAccessTokenResponse response;
-  REQUIRE(office.call(login, &v1::TokenService::Stub::PatchAccessToken, request, &response).ok());
+  REQUIRE(office.call(login, v1::TokenService::PatchAccessToken, request, &response).ok());
   CHECK(response.token_info().revoked());
   const MonoTime start = mono_now();
   CHECK(revoked.end() == grpc::StatusCode::UNAUTHENTICATED);
@@ -271,15 +269,14 @@ TEST_CASE("a stream whose client does not read ends by itself and frees its plac
       " FROM generate_series(1, 64) n"));
   struct Reading {
     grpc::ClientContext context;
-    v1::TrialService::Stub stub;
     std::unique_ptr<grpc::ClientReader<v1::GetMetricsResponse>> reader;
 
-    explicit Reading(Office& office) : stub(office.channel) {
+    explicit Reading(Office& office) {
       office.prepare(context, "ada");
       v1::GetMetricsRequest request;
       request.add_trial_ids(1);
       request.set_group("training");
-      reader = stub.GetMetrics(&context, request);
+      reader = wire::open(office.channel, v1::TrialService::GetMetrics, context, request);
     }
     grpc::Status end(int& reports) {
       v1::GetMetricsResponse page;
@@ -310,14 +307,13 @@ TEST_CASE("an administrator reads the master's log from any offset, and follows 
   Office office;
   for (int i = 0; i < 3; ++i) log::warn("told before", {{"number", i}});
   const std::int64_t newest = static_cast<std::int64_t>(log::newest_line());
-  v1::MasterService::Stub stub(office.channel);
   const auto read = [&](std::int64_t offset, int limit) {
     grpc::ClientContext context;
     office.prepare(context, "ada");
     v1::MasterLogsRequest request;
     request.set_offset(static_cast<std::int32_t>(offset));
     request.set_limit(limit);
-    const auto reader = stub.MasterLogs(&context, request);
+    const auto reader = wire::open(office.channel, v1::MasterService::MasterLogs, context, request);
     std::vector<std::string> lines;
     v1::MasterLogsResponse response;
     while (reader->Read(&response)) lines.push_back(response.log_entry().message());
@@ -337,7 +333,7 @@ TEST_CASE("an administrator reads the master's log from any offset, and follows 
   v1::MasterLogsRequest request;
   request.set_offset(-1);
   request.set_follow(true);
-  const auto reader = stub.MasterLogs(&context, request);
+  const auto reader = wire::open(office.channel, v1::MasterService::MasterLogs, context, request);
   reader->WaitForInitialMetadata();
   log::error("told while somebody follows");
   v1::MasterLogsResponse response;
@@ -346,7 +342,7 @@ TEST_CASE("an administrator reads the master's log from any offset, and follows 
   CHECK(response.log_entry().message() == "told while somebody follows");
   CHECK(response.log_entry().level() == v1::LOG_LEVEL_ERROR);
   v1::LogoutResponse out;
-  REQUIRE(office.call("ada", &v1::AuthService::Stub::Logout, v1::LogoutRequest(), &out).ok());
+  REQUIRE(office.call("ada", v1::AuthService::Logout, v1::LogoutRequest(), &out).ok());
   const MonoTime start = mono_now();
   while (reader->Read(&response)) {
   }
@@ -360,7 +356,7 @@ TEST_CASE("administrators change the master's log level at run time") {
     v1::PatchMasterConfigRequest request;
     request.mutable_config()->mutable_log()->set_level(level);
     v1::PatchMasterConfigResponse response;
-    return office.call(as, &v1::MasterService::Stub::PatchMasterConfig, request, &response).error_code();
+    return office.call(as, v1::MasterService::PatchMasterConfig, request, &response).error_code();
   };
   CHECK(set("ada", "loud") == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK(set("ada", "") == grpc::StatusCode::INVALID_ARGUMENT);
@@ -369,8 +365,7 @@ TEST_CASE("administrators change the master's log level at run time") {
   CHECK(set("ada", "DEBUG") == grpc::StatusCode::OK);
   CHECK(log_level() == LogLevel::kDebug);
   v1::GetMasterConfigResponse shown;
-  REQUIRE(office.call("ada", &v1::MasterService::Stub::GetMasterConfig, v1::GetMasterConfigRequest(), &shown)
-              .ok());
+  REQUIRE(office.call("ada", v1::MasterService::GetMasterConfig, v1::GetMasterConfigRequest(), &shown).ok());
   CHECK(shown.config().fields().at("log").struct_value().fields().at("level").string_value() == "debug");
   CHECK(set("ada", "info") == grpc::StatusCode::OK);
 }
@@ -404,7 +399,7 @@ TEST_CASE("blank, easy and name-like passwords are refused in every encoding") {
     request.set_password(password);
     request.set_is_hashed(hashed);
     v1::PostUserResponse response;
-    return office.call("ada", &v1::UserService::Stub::PostUser, request, &response).error_code() ==
+    return office.call("ada", v1::UserService::PostUser, request, &response).error_code() ==
            grpc::StatusCode::INVALID_ARGUMENT;
   };
   for (const char* password :

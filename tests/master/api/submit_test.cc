@@ -1,14 +1,15 @@
 // Submissions are checked against templates, config policies and the cluster. Needs a database.
 #include <catch2/catch.hpp>
 
+#include "common/client/calls.h"
 #include "det/status.pb.h"
-#include "det/v1/command.grpc.pb.h"
-#include "det/v1/experiment.grpc.pb.h"
-#include "det/v1/job.grpc.pb.h"
-#include "det/v1/policy.grpc.pb.h"
-#include "det/v1/task.grpc.pb.h"
-#include "det/v1/template.grpc.pb.h"
-#include "det/v1/user.grpc.pb.h"
+#include "det/v1/command.methods.h"
+#include "det/v1/experiment.methods.h"
+#include "det/v1/job.methods.h"
+#include "det/v1/policy.methods.h"
+#include "det/v1/task.methods.h"
+#include "det/v1/template.methods.h"
+#include "det/v1/user.methods.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/projects.h"
@@ -45,14 +46,13 @@ struct Desk {
                              .session = ++sessions_}));
   }
 
-  template <typename Stub, typename Request, typename Response>
-  grpc::Status call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                    const Request& request, Response* response) {
+  template <typename Request, typename Response>
+  grpc::Status call(UnaryMethod<Request, Response> method, const Request& request, Response* response) {
     grpc::ClientContext context;
     context.AddMetadata("authorization", "Bearer " + token);
     context.set_deadline(std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) +
                          std::chrono::seconds(60));
-    return (Stub(channel).*method)(&context, request, response);
+    return wire::call(channel, method, context, request, *response);
   }
 
   grpc::Status create(const std::string& config, v1::CreateExperimentResponse* response,
@@ -61,7 +61,7 @@ struct Desk {
     request.set_config(config);
     request.set_config_name("t.yaml");
     request.set_template_(template_name);
-    return call(&v1::ExperimentService::Stub::CreateExperiment, request, response);
+    return call(v1::ExperimentService::CreateExperiment, request, response);
   }
   /// The problems that refuse the submission, one a line; "" when it is accepted.
   std::string refused(const std::string& config, const std::string& template_name = "") {
@@ -85,14 +85,14 @@ struct Desk {
     request.set_template_name(name);
     request.set_text(text);
     v1::SetTemplateResponse response;
-    return call(&v1::TemplateService::Stub::PutTemplate, request, &response);
+    return call(v1::TemplateService::PutTemplate, request, &response);
   }
   grpc::Status set_policies(const std::string& text) {
     v1::PutGlobalConfigPoliciesRequest request;
     request.set_workload_type("experiment");
     request.set_config_policies(text);
     v1::PutConfigPoliciesResponse response;
-    return call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, request, &response);
+    return call(v1::ConfigPolicyService::PutGlobalConfigPolicies, request, &response);
   }
   std::int64_t stored() { return database.number("SELECT count(*) FROM model_definitions"); }
   int experiments() {
@@ -125,12 +125,11 @@ TEST_CASE("settings of a user that are replaced count once") {
     one->set_value("1");
   }
   v1::PostUserSettingResponse response;
-  for (int i = 0; i < 3; ++i)
-    CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).ok());
+  for (int i = 0; i < 3; ++i) CHECK(desk.call(v1::UserService::PostUserSetting, request, &response).ok());
   for (auto& one : *request.mutable_settings()) one.set_storage_path("other");
-  CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).ok());
+  CHECK(desk.call(v1::UserService::PostUserSetting, request, &response).ok());
   for (auto& one : *request.mutable_settings()) one.set_storage_path("too many");
-  CHECK(desk.call(&v1::UserService::Stub::PostUserSetting, request, &response).error_code() ==
+  CHECK(desk.call(v1::UserService::PostUserSetting, request, &response).error_code() ==
         grpc::StatusCode::FAILED_PRECONDITION);
 }
 
@@ -175,7 +174,7 @@ TEST_CASE("a template is checked when set, fills in defaults, and is reported wh
   REQUIRE(desk.set_template("net", "searcher: {name: single, metric: loss}\n").ok());
 
   v1::GetTemplatesResponse list;
-  REQUIRE(desk.call(&v1::TemplateService::Stub::GetTemplates, v1::GetTemplatesRequest(), &list).ok());
+  REQUIRE(desk.call(v1::TemplateService::GetTemplates, v1::GetTemplatesRequest(), &list).ok());
   REQUIRE(list.templates_size() == 1);
   CHECK(list.templates(0).name() == "net");
   CHECK(list.templates(0).config().fields().contains("searcher"));
@@ -194,8 +193,8 @@ TEST_CASE("a template is checked when set, fills in defaults, and is reported wh
   v1::DeleteTemplateRequest gone;
   gone.set_template_name("net");
   v1::DeleteTemplateResponse nothing;
-  CHECK(desk.call(&v1::TemplateService::Stub::DeleteTemplate, gone, &nothing).ok());
-  CHECK(desk.call(&v1::TemplateService::Stub::DeleteTemplate, gone, &nothing).error_code() ==
+  CHECK(desk.call(v1::TemplateService::DeleteTemplate, gone, &nothing).ok());
+  CHECK(desk.call(v1::TemplateService::DeleteTemplate, gone, &nothing).error_code() ==
         grpc::StatusCode::NOT_FOUND);
 }
 
@@ -216,7 +215,7 @@ TEST_CASE("policies are set by admins and bind all users") {
   request.set_config_name("t.yaml");
   request.set_validate_only(true);
   v1::CreateExperimentResponse response;
-  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  REQUIRE(desk.call(v1::ExperimentService::CreateExperiment, request, &response).ok());
   CHECK(response.config().fields().at("max_restarts").number_value() == 1);
   REQUIRE(response.config_warnings_size() == 1);
   CHECK_THAT(response.config_warnings(0), Catch::Contains("is not heeded: config policy:1:34 sets it"));
@@ -225,7 +224,7 @@ TEST_CASE("policies are set by admins and bind all users") {
   v1::DeleteGlobalConfigPoliciesRequest gone;
   gone.set_workload_type("EXPERIMENT");
   v1::DeleteConfigPoliciesResponse nothing;
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::DeleteGlobalConfigPolicies, gone, &nothing).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::DeleteGlobalConfigPolicies, gone, &nothing).ok());
   CHECK(desk.refused(std::string(kPlain) + "resources: {priority: 300}\n").find("config policy") ==
         std::string::npos);
 }
@@ -240,7 +239,7 @@ TEST_CASE("workspace policies apply to their workspace, and cluster policies ove
   put.set_config_policies(
       "invariant_config: {max_restarts: 2, description: lab's}\nconstraints: {priority_limit: 30}\n");
   v1::PutConfigPoliciesResponse stored;
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutWorkspaceConfigPolicies, put, &stored).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::PutWorkspaceConfigPolicies, put, &stored).ok());
   REQUIRE(desk.set_policies("invariant_config: {max_restarts: 1}\n").ok());
 
   const std::string inside = std::string(kPlain) + "workspace: lab\nproject: vision\n";
@@ -248,26 +247,26 @@ TEST_CASE("workspace policies apply to their workspace, and cluster policies ove
   request.set_validate_only(true);
   v1::CreateExperimentResponse response;
   request.set_config(inside);
-  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  REQUIRE(desk.call(v1::ExperimentService::CreateExperiment, request, &response).ok());
   CHECK(response.config().fields().at("max_restarts").number_value() == 1);
   CHECK(response.config().fields().at("description").string_value() == "lab's");
   CHECK_THAT(desk.refused(inside + "resources: {priority: 3}\n"),
              Catch::Contains("priority_limit is set by config policy of workspace \"lab\":2:31"));
   request.set_config(std::string(kPlain) + "resources: {priority: 3}\n");
   response.Clear();
-  REQUIRE(desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response).ok());
+  REQUIRE(desk.call(v1::ExperimentService::CreateExperiment, request, &response).ok());
   CHECK(response.config().fields().at("description").string_value().empty());
 
   v1::DeleteWorkspaceConfigPoliciesRequest gone;
   gone.set_workspace_id(static_cast<int>(lab));
   gone.set_workload_type("EXPERIMENT");
   v1::DeleteConfigPoliciesResponse nothing;
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::DeleteWorkspaceConfigPolicies, gone, &nothing).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::DeleteWorkspaceConfigPolicies, gone, &nothing).ok());
   v1::GetWorkspaceConfigPoliciesRequest get;
   get.set_workspace_id(static_cast<int>(lab));
   get.set_workload_type("EXPERIMENT");
   v1::GetConfigPoliciesResponse none;
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::GetWorkspaceConfigPolicies, get, &none).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::GetWorkspaceConfigPolicies, get, &none).ok());
   CHECK(none.text().empty());
 }
 
@@ -281,7 +280,7 @@ TEST_CASE("the destination comes from the request, then the cluster's policy, th
   const auto goes_to = [&] {
     v1::CreateExperimentResponse response;
     const int before = desk.experiments();
-    const grpc::Status status = desk.call(&v1::ExperimentService::Stub::CreateExperiment, request, &response);
+    const grpc::Status status = desk.call(v1::ExperimentService::CreateExperiment, request, &response);
     if (desk.experiments() == before) return status.error_message();
     // The core keeps its rows in memory, so the reply does not find them in the database.
     std::int64_t project = 0;
@@ -310,9 +309,9 @@ TEST_CASE("a task names the scheduling policy of its pool") {
   v1::LaunchCommandResponse launched;
   launch.set_text("entrypoint: [x]\nresources: {slots: 1}\n");
   // The bench's store keeps nothing, so that the reply finds no row.
-  (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  (void)desk.call(v1::CommandService::LaunchCommand, launch, &launched);
   v1::GetTasksResponse tasks;
-  REQUIRE(desk.call(&v1::TaskService::Stub::GetTasks, v1::GetTasksRequest(), &tasks).ok());
+  REQUIRE(desk.call(v1::TaskService::GetTasks, v1::GetTasksRequest(), &tasks).ok());
   REQUIRE(tasks.allocation_id_to_summary_size() == 1);
   CHECK(tasks.allocation_id_to_summary().begin()->second.scheduler_type() == "fair_share");
 }
@@ -334,7 +333,7 @@ TEST_CASE("queue changes cannot bypass a policy") {
     control->set_job_id(jobs[0]);
     change(control);
     v1::UpdateJobQueueResponse nothing;
-    return desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).error_message();
+    return desk.call(v1::JobService::UpdateJobQueue, request, &nothing).error_message();
   };
   CHECK_THAT(
       told([](auto* control) { control->set_priority(39); }),
@@ -356,25 +355,25 @@ TEST_CASE("task policies of cluster and workspace bind commands, and queue chang
   lab.set_workspace_id(1);
   lab.set_workload_type("NTSC");
   lab.set_config_policies("constraints: {priority_limit: 30}\n");
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutWorkspaceConfigPolicies, lab, &stored).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::PutWorkspaceConfigPolicies, lab, &stored).ok());
   v1::PutGlobalConfigPoliciesRequest all;
   all.set_workload_type("ntsc");
   all.set_config_policies("invariant_config: {max_restarts: 1}\n");
-  CHECK(desk.call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, all, &stored).error_code() ==
+  CHECK(desk.call(v1::ConfigPolicyService::PutGlobalConfigPolicies, all, &stored).error_code() ==
         grpc::StatusCode::INVALID_ARGUMENT);
   all.set_config_policies("invariant_config: {description: fixed}\nconstraints: {priority_limit: 20}\n");
-  REQUIRE(desk.call(&v1::ConfigPolicyService::Stub::PutGlobalConfigPolicies, all, &stored).ok());
+  REQUIRE(desk.call(v1::ConfigPolicyService::PutGlobalConfigPolicies, all, &stored).ok());
 
   v1::LaunchCommandRequest launch;
   v1::LaunchCommandResponse launched;
   launch.set_text("entrypoint: [x]\nresources: {slots: 0, priority: 25}\n");
-  const auto refused = desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  const auto refused = desk.call(v1::CommandService::LaunchCommand, launch, &launched);
   CHECK(refused.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
   CHECK_THAT(refused.error_details(),
              Catch::Contains("task config policy of workspace \"Uncategorized\":1:31"));
   launch.set_text("entrypoint: [x]\ndescription: mine\nresources: {slots: 0, priority: 35}\n");
   // The bench's store keeps nothing: reading the row back fails, although the core launched the command.
-  (void)desk.call(&v1::CommandService::Stub::LaunchCommand, launch, &launched);
+  (void)desk.call(v1::CommandService::LaunchCommand, launch, &launched);
   std::string job, description;
   REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
     for (const auto& [id, command] : core.commands()) {
@@ -388,10 +387,10 @@ TEST_CASE("task policies of cluster and workspace bind commands, and queue chang
   control->set_job_id(job);
   control->set_priority(29);
   v1::UpdateJobQueueResponse nothing;
-  CHECK_THAT(desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).error_message(),
+  CHECK_THAT(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).error_message(),
              Catch::Contains("priority must be at least 30"));
   control->set_priority(31);
-  CHECK(desk.call(&v1::JobService::Stub::UpdateJobQueue, request, &nothing).ok());
+  CHECK(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).ok());
 }
 
 }  // namespace det::api

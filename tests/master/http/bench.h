@@ -8,44 +8,70 @@
 #include <string>
 
 #include "common/base/fd.h"
-#include "det/v1/auth.grpc.pb.h"
-#include "det/v1/experiment.grpc.pb.h"
-#include "det/v1/log.grpc.pb.h"
-#include "det/v1/trial.grpc.pb.h"
+#include "det/v1/auth.methods.h"
+#include "det/v1/experiment.methods.h"
+#include "det/v1/log.methods.h"
+#include "det/v1/trial.methods.h"
 #include "master/http/site.h"
+#include "tests/wire/fake_service.h"
 
 namespace det::test {
 
 /// Fake services. Replies are built from the request, so that a test can check what arrived.
-class FakeAuth : public v1::AuthService::Service {
+class FakeAuth : public FakeService {
+ public:
+  FakeAuth() {
+    serve(v1::AuthService::VisibleExperiments, &FakeAuth::VisibleExperiments);
+    serve(v1::AuthService::Login, &FakeAuth::Login);
+    serve(v1::AuthService::Logout, &FakeAuth::Logout);
+    serve(v1::AuthService::CurrentUser, &FakeAuth::CurrentUser);
+  }
+
+ private:
   /// The token "narrow" sees experiment 1 and task "seen", other tokens see everything.
   grpc::Status VisibleExperiments(grpc::ServerContext*, const v1::VisibleExperimentsRequest*,
-                                  v1::VisibleExperimentsResponse*) override;
+                                  v1::VisibleExperimentsResponse*);
 
-  grpc::Status Login(grpc::ServerContext*, const v1::LoginRequest*, v1::LoginResponse*) override;
-  grpc::Status Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1::LogoutResponse*) override;
+  grpc::Status Login(grpc::ServerContext*, const v1::LoginRequest*, v1::LoginResponse*);
+  grpc::Status Logout(grpc::ServerContext*, const v1::LogoutRequest*, v1::LogoutResponse*);
   /// Succeeds with the tokens "good" and "narrow".
-  grpc::Status CurrentUser(grpc::ServerContext*, const v1::CurrentUserRequest*,
-                           v1::CurrentUserResponse*) override;
+  grpc::Status CurrentUser(grpc::ServerContext*, const v1::CurrentUserRequest*, v1::CurrentUserResponse*);
 };
-class FakeExperiments : public v1::ExperimentService::Service {
+class FakeExperiments : public FakeService {
+ public:
+  FakeExperiments() {
+    serve(v1::ExperimentService::CreateExperiment, &FakeExperiments::CreateExperiment);
+    serve(v1::ExperimentService::GetExperiments, &FakeExperiments::GetExperiments);
+    serve(v1::ExperimentService::GetExperiment, &FakeExperiments::GetExperiment);
+    serve(v1::ExperimentService::KillExperiment, &FakeExperiments::KillExperiment);
+  }
+
+ private:
   grpc::Status CreateExperiment(grpc::ServerContext*, const v1::CreateExperimentRequest*,
-                                v1::CreateExperimentResponse*) override;
+                                v1::CreateExperimentResponse*);
   grpc::Status GetExperiments(grpc::ServerContext*, const v1::GetExperimentsRequest*,
-                              v1::GetExperimentsResponse*) override;
+                              v1::GetExperimentsResponse*);
   grpc::Status GetExperiment(grpc::ServerContext*, const v1::GetExperimentRequest*,
-                             v1::GetExperimentResponse*) override;
+                             v1::GetExperimentResponse*);
   grpc::Status KillExperiment(grpc::ServerContext*, const v1::ExperimentActionRequest*,
-                              v1::ExperimentActionResponse*) override;
+                              v1::ExperimentActionResponse*);
 };
-class FakeTrials : public v1::TrialService::Service {
+class FakeTrials : public FakeService {
+ public:
+  FakeTrials() { serve(v1::TrialService::CompareTrials, &FakeTrials::CompareTrials); }
+
+ private:
   grpc::Status CompareTrials(grpc::ServerContext*, const v1::CompareTrialsRequest*,
-                             v1::CompareTrialsResponse*) override;
+                             v1::CompareTrialsResponse*);
 };
-class FakeLogs : public v1::LogService::Service {
+class FakeLogs : public FakeService {
+ public:
+  FakeLogs() { serve(v1::LogService::TrialLogs, &FakeLogs::TrialLogs); }
+
+ private:
   /// Sends `limit` entries. Trial 404 is not found; trial 500 fails after the first entry.
   grpc::Status TrialLogs(grpc::ServerContext*, const v1::TrialLogsRequest*,
-                         grpc::ServerWriter<v1::LogEntry>*) override;
+                         grpc::ServerWriter<v1::LogEntry>*);
 };
 
 class Bench {
