@@ -62,6 +62,12 @@ Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, c
                                                                  arguments, std::move(senders));
 }
 
+Duration retry_delay(Duration before, bool refused, Duration lease) {
+  const Duration last = std::clamp<Duration>(lease / kAttempts, kFirstRetry, kLastRetry);
+  // A refusal takes time to resolve: an old session lingers, a device list is restored, a lease expires.
+  return refused ? last : std::clamp<Duration>(before * 2, kFirstRetry, last);
+}
+
 /// One stream. Keeps itself alive until gRPC has finished with it.
 class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentCommand>,
                      public std::enable_shared_from_this<Link::Stream> {
@@ -176,6 +182,7 @@ std::shared_ptr<v1::AgentCommand> Link::handle(const LinkRead& event, MonoTime n
     retry_ = Duration(0);
     last_trouble_.clear();
     heartbeat_ = std::chrono::seconds(std::max(1, event.command->welcome().heartbeat_seconds()));
+    lease_ = std::chrono::seconds(event.command->welcome().lease_seconds());
     beat_at_ = now + heartbeat_;
   }
   return event.command;
@@ -192,11 +199,9 @@ bool Link::handle(const LinkClosed& event, MonoTime now) {
   if (event.session != session_ || !stream_) return false;
   live_ = false;
   stream_.reset();
-  retry_ = std::clamp<Duration>(retry_ * 2, kFirstRetry, kLastRetry);
   const bool refused = event.code != grpc::OK && event.code != grpc::UNAVAILABLE &&
                        event.code != grpc::CANCELLED && event.code != grpc::DEADLINE_EXCEEDED;
-  // A refusal takes time to resolve: an old session lingers, a device list is restored, a lease expires.
-  if (refused) retry_ = kLastRetry;
+  retry_ = retry_delay(retry_, refused, lease_);
   // Jitter of ±25 % spreads the agents after a restart of the master.
   open_at_ = now + std::chrono::duration_cast<Duration>(retry_ * (0.75 + 0.5 * random_.uniform()));
   if (!closing_ && event.message != last_trouble_) {

@@ -43,6 +43,12 @@ using LinkEvent = std::variant<LinkRead, LinkWritten, LinkClosed>;
 Result<std::shared_ptr<grpc::Channel>> open_channel(const std::string& master, const MasterTrust& trust = {},
                                                     bool separate = false);
 
+/// Returns the delay before the next attempt to connect, without its jitter. `before`: the last one, 0 after
+/// a Welcome. `refused`: the master rejected this agent. At least kAttempts attempts fall into a lease: an
+/// outage that is shorter must not end allocations.
+Duration retry_delay(Duration before, bool refused, Duration lease);
+inline constexpr int kAttempts = 12;
+
 /// The stream, with at most one session at a time. Events of older sessions are ignored.
 class Link {
  public:
@@ -89,6 +95,8 @@ class Link {
        half_closed_ = false;
   /// Period of heartbeats, from the Welcome.
   Duration heartbeat_{};
+  /// From the Welcome.
+  Duration lease_ = std::chrono::minutes(1);
   /// Current back-off; 0 after a Welcome.
   Duration retry_{};
   MonoTime open_at_, beat_at_, heard_;

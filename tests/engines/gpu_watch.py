@@ -37,6 +37,7 @@ class GpuWatch:
         self.conf = f"SLURM_CONF={slurm.settings['SLURM_CONF']}\0"
         self.mark = f"DET_MASTER={master}\0"
         self.agents = collections.defaultdict(lambda: Place("", frozenset(), ""))  # by the id of an agent
+        self.job_of_run = {}  # (trial, run): job
         self.problems = set()
         self.trials_seen, self.others_seen = set(), set()
         self.over = threading.Event()
@@ -82,6 +83,7 @@ class GpuWatch:
             if not gpus or not gpus <= place.gpus:
                 self.problems.add(f"run {run} of trial {trial} has GPUs {set(gpus)}; the job of {agent} has {set(place.gpus)}")
             self.trials_seen.add((trial, run))
+            self.job_of_run[trial, run] = place.job
             self.hold(held, place.node, gpus, f"run {run} of trial {trial} in job {place.job}")
         for (node, gpu), users in held.items():
             if len(users) > 1:

@@ -6,6 +6,7 @@ and no job and no process is left. DET_EVENTS_SEED and DET_EVENTS choose the see
 import json
 import os
 import random
+import re
 import select
 import signal
 import subprocess
@@ -28,8 +29,9 @@ AT_WORK = 4  # experiments that have not ended
 FINISH = 240 if not LONG else 900  # seconds from the last event to the end of everything
 NODES = ("n1", "n2")
 GPUS = 3  # of a node; a pilot has two of them
-# An agent is lost after its lease, its grace and the margin.
-TIMERS = ("--heartbeat", "1s", "--agent-lease", "6s", "--agent-kill-grace", "2s", "--agent-margin", "1s")
+# An agent is lost after its lease, its grace and the margin. The lease is longer than an outage of the master: 1 s
+# since the last heartbeat, 3 s away, its start, and the next attempt of the agent. So it ends no trial.
+TIMERS = ("--heartbeat", "1s", "--agent-lease", "10s", "--agent-kill-grace", "2s", "--agent-margin", "1s")
 
 EXPERIMENT = """
 name: events
@@ -61,6 +63,13 @@ class Events:
         """Notes that runs on these agents may lose batches."""
         self.gpus.look()
         self.killed |= {(trial, run) for trial, run, agent in self.gpus.trials().values() if agents(agent)}
+
+    def excuse_aborted(self):
+        """Notes runs in jobs that Slurm has killed: a killed slurmctld may forget the newest jobs, and ends their
+        processes with SIGKILL when it is back."""
+        aborted = {job for path in (self.slurm.home / "log").glob("n*.log")
+                   for job in re.findall(r"\] job (\d+) abort completed", path.read_text(errors="replace"))}
+        self.killed |= {run for run, job in self.gpus.job_of_run.items() if job in aborted}
 
     def excuse_node(self, node):
         self.excuse(lambda agent: self.gpus.agents[agent].node == node)
@@ -228,6 +237,7 @@ class RandomEvents(unittest.TestCase):
         except BaseException as error:
             print(self.evidence())
             raise error
+        self.events.excuse_aborted()
         books = Books(self.cluster, self.cluster.dir / "ledger")
         repeated = self.repeated_batches(books)
         problems = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +

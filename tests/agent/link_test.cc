@@ -1,0 +1,45 @@
+// Delays between the attempts of an agent to connect.
+#include "agent/master_link/link.h"
+
+#include <catch2/catch.hpp>
+
+using namespace det;
+using namespace det::agent;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr double kMaxJitter = 1.25;
+
+/// Returns the longest time from the end of a connection to the first attempt after `outage`.
+Duration time_away(Duration outage, Duration lease) {
+  Duration time{}, delay{};
+  while (time <= outage) {
+    delay = retry_delay(delay, false, lease);
+    time += std::chrono::duration_cast<Duration>(delay * kMaxJitter);
+  }
+  return time;
+}
+
+}  // namespace
+
+TEST_CASE("an agent is back within its lease after an outage of three quarters of it", "[link]") {
+  for (const Duration lease : {Duration(6s), Duration(30s), Duration(1min), Duration(10min)}) {
+    CAPTURE(lease.count());
+    for (int part = 0; part <= 300; ++part) CHECK(time_away(lease * part / 400, lease) < lease);
+  }
+}
+
+TEST_CASE("the delays between attempts begin with 0.2 s and grow to 5 s at most", "[link]") {
+  Duration delay{};
+  for (const Duration expected : {200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) {
+    delay = retry_delay(delay, false, 10min);
+    CHECK(delay == expected);
+  }
+  CHECK(retry_delay(Duration(0), true, 10min) == Duration(5s));
+}
+
+TEST_CASE("a refused agent tries again before its lease ends", "[link]") {
+  CHECK(retry_delay(Duration(0), true, 6s) == Duration(500ms));
+  CHECK(retry_delay(Duration(0), true, Duration(0)) == Duration(200ms));
+}
