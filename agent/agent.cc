@@ -194,7 +194,7 @@ void Agent::run() {
              {"allocations", core_.held().size()}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
-    if (disk_.look(mono_now())) report_problem();
+    if (disk_.look(mono_now())) feed(AgentProblem{disk_.problem()});
     MonoTime wake = std::min(link_.next_deadline(), disk_.next_look());
     if (const auto deadline = core_.next_deadline()) wake = std::min(wake, *deadline);
     // One wait for all sources. The core is stepped at its deadline even if no event arrives.
@@ -205,12 +205,6 @@ void Agent::run() {
     if (const auto deadline = core_.next_deadline(); deadline && mono_now() >= *deadline) feed(Tick{});
   }
   log::info("agent stopped", {{"agent", settings_.id}});
-}
-
-void Agent::report_problem() {
-  v1::AgentMessage message;
-  message.mutable_problem()->set_problem(disk_.problem());
-  link_.send(std::move(message));
 }
 
 bool Agent::done(MonoTime now) const { return exit_at_ && (link_.closed() || now >= *exit_at_); }
@@ -375,7 +369,7 @@ v1::Hello Agent::hello() const {
   hello.set_ephemeral(settings_.ephemeral);
   hello.set_sandbox(to_string(sandbox_.level));
   hello.set_sandbox_missing(sandbox_.missing);
-  hello.set_problem(disk_.problem());
+  hello.set_problem(core_.problem());
   hello.set_checks_slots(gpus_.active());
   add_problems(core_.slot_health(), hello.mutable_slot_problems());
   for (const Device& device : site_.devices) {
@@ -456,6 +450,12 @@ void Agent::perform(const ReportSlots&) {
   v1::AgentMessage message;
   add_problems(core_.slot_health(), message.mutable_slot_problems()->mutable_problems());
   message.mutable_slot_problems()->set_checks(core_.check_number());
+  link_.send(std::move(message));
+}
+
+void Agent::perform(const ReportProblem&) {
+  v1::AgentMessage message;
+  message.mutable_problem()->set_problem(core_.problem());
   link_.send(std::move(message));
 }
 

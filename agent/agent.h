@@ -71,8 +71,6 @@ class Agent {
   void prepare_header();
   // Steps the core and performs its effects.
   void feed(const Input& input);
-  /// Tells the master that the agent takes no new work, or takes work again.
-  void report_problem();
   // Whether run() may return.
   bool done(MonoTime now) const;
 
@@ -105,6 +103,7 @@ class Agent {
   void perform(const Drop& effect);
   void perform(const RunCheck& effect) { gpus_.check(effect.slot); }
   void perform(const ReportSlots&);
+  void perform(const ReportProblem&);
   void perform(const Announce&);
   void perform(const Finish&);
 

@@ -1,6 +1,7 @@
 #include "agent/core/core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/units.h"
 
@@ -88,6 +89,7 @@ void Core::handle(const Connected& input) {
   }
   check_number_ = 0;
   report_slots(slots_changed_);
+  if (std::exchange(problem_changed_, false)) effects_.push_back(ReportProblem{});
   // The master has forgotten the announcement with the earlier link.
   if (stop_by_ && !shutting_down_) effects_.push_back(Announce{});
 }
@@ -165,6 +167,17 @@ void Core::report_slots(bool expected) {
 void Core::handle(const CheckRequest& input) {
   check_number_ = input.number;
   report_slots(slot_health_.handle(input, now_, busy_slots().contains(input.slot)));
+}
+
+void Core::handle(const AgentProblem& input) {
+  if (problem_ == input.problem) return;
+  problem_ = input.problem;
+  // Hello may have been sent before the change.
+  if (!connected_) {
+    problem_changed_ = true;
+  } else {
+    effects_.push_back(ReportProblem{});
+  }
 }
 
 void Core::handle(const StopRequest& input) {

@@ -107,6 +107,10 @@ struct StopRequest {
   Duration timeout;
   bool echoes = false;
 };
+/// The agent takes no new work for this reason, for example a full disk; "": it takes work again.
+struct AgentProblem {
+  std::string problem;
+};
 /// End all allocations, then Finish.
 struct ShutDown {};
 /// Time has passed, see next_deadline().
@@ -114,7 +118,7 @@ struct Tick {};
 
 using Input = std::variant<Start, Kill, Forget, Connected, MessageReceived, Disconnected, Prepared, Launched,
                            Ended, LogsShipped, Found, DeviceFault, DeviceCondition, CheckRequest, CheckDone,
-                           StopRequest, ShutDown, Tick>;
+                           AgentProblem, StopRequest, ShutDown, Tick>;
 
 // Effects, to be performed in order.
 
@@ -161,13 +165,15 @@ struct RunCheck {
 };
 /// The slots out of service have changed, or the master expects a report: store them and send them.
 struct ReportSlots {};
+/// Send problem() to the master.
+struct ReportProblem {};
 /// Send Stopping to the master.
 struct Announce {};
 /// After ShutDown: the agent may exit.
 struct Finish {};
 
 using Effect = std::variant<Prepare, CancelPreparation, Launch, Terminate, KillHard, Conclude, Report, Drop,
-                            RunCheck, ReportSlots, Announce, Finish>;
+                            RunCheck, ReportSlots, ReportProblem, Announce, Finish>;
 
 /// When an agent stops by itself, as after a StopRequest.
 struct Departure {
@@ -199,6 +205,8 @@ class Core {
   /// Returns all allocations, as they are reported when a connection opens.
   std::vector<Held> held() const;
   const SlotHealth& slot_health() const { return slot_health_; }
+  /// Why the agent takes no new work; "" when it does.
+  const std::string& problem() const { return problem_; }
   /// Number of the latest CheckRequest of this connection.
   std::int64_t check_number() const { return check_number_; }
 
@@ -236,6 +244,7 @@ class Core {
   void handle(const DeviceCondition& input) { report_slots(slot_health_.handle(input, now_)); }
   void handle(const CheckRequest& input);
   void handle(const CheckDone& input) { report_slots(slot_health_.handle(input, now_)); }
+  void handle(const AgentProblem& input);
   void handle(const StopRequest& input);
   void handle(const ShutDown& input);
   void handle(const Tick&) {}
@@ -275,7 +284,9 @@ class Core {
   std::map<AllocationId, Allocation> allocations_;
   SlotHealth slot_health_;
   std::int64_t check_number_ = 0;
-  bool slots_changed_ = false;  ///< while the master could not be notified
+  std::string problem_;
+  // Changes while the master could not be notified.
+  bool slots_changed_ = false, problem_changed_ = false;
   std::vector<Effect> effects_;
   Duration lease_;
   Duration grace_ = kDefaultKillGrace;

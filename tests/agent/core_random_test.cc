@@ -62,6 +62,7 @@ struct Play {
     for (const AllocationId& id : prepared) CHECK((concluded.contains(id) || slots_of(id).empty()));
   }
   void perform(const ReportSlots&) {}
+  void perform(const ReportProblem&) { CHECK(connected); }
   void perform(const Announce&) { CHECK(connected); }
   void perform(const Finish&) {
     CHECK(alive.empty());
@@ -121,6 +122,7 @@ struct Play {
         if (auto id = any(); concluded.contains(id)) step(LogsShipped{id});
         break;
       case 11:
+        if (random.below(3) == 0) return step(AgentProblem{random.below(2) == 0 ? "" : "the disk is full"});
         step(random.below(2) == 0 ? Input(DeviceFault{0, "Xid 79"}) : Input(CheckRequest{0, 1}));
         break;
       case 12:

@@ -302,6 +302,18 @@ TEST_CASE("an agent leaves when it had no allocation for its idle time", "[core]
   }
 }
 
+TEST_CASE("a problem of the agent that changes before the Welcome is reported after it", "[core]") {
+  World world;
+  world.connect().feed(AgentProblem{"the disk is full"});
+  CHECK(world.said<ReportProblem>());
+  world.feed(Disconnected{});
+  // Hello is on its way with the problem, which ends now.
+  CHECK_FALSE(world.feed(AgentProblem{""}).said<ReportProblem>());
+  CHECK(world.connect().said<ReportProblem>());
+  CHECK(world.core.problem().empty());
+  CHECK_FALSE(world.feed(Disconnected{}).connect().said<ReportProblem>());
+}
+
 TEST_CASE("a shutdown without allocations finishes at once", "[core]") {
   World world;
   CHECK(world.feed(ShutDown{}).said<Finish>());
