@@ -217,7 +217,7 @@ void Agent::reattach_allocations() {
     const auto spec = dir->read_spec();
     if (spec && spec->sandbox && spec->sandbox->uid) uids_.keep(id, *spec->sandbox->uid);
     if (auto outcome = read_outcome(*dir)) {
-      feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome)});
+      feed(Found{id, Phase::kRunning, std::nullopt, std::move(outcome), slots_of(spec)});
     } else if (const auto phase = runtime_.reattach(id)) {
       log::info("re-attached to allocation", {{"allocation", id}});
       feed(Found{id, *phase, read_stop(*dir), std::nullopt, slots_of(spec)});
@@ -226,7 +226,7 @@ void Agent::reattach_allocations() {
       Exit exit = conclude_end(id, *dir);
       if (!dir->read_supervisor()) exit.message = "the agent stopped while it prepared the allocation";
       log::info("allocation ended while the agent was down", {{"allocation", id}, {"exit", exit.message}});
-      feed(Found{id, Phase::kRunning, read_stop(*dir), std::move(exit)});
+      feed(Found{id, Phase::kRunning, read_stop(*dir), std::move(exit), slots_of(spec)});
     }
   }
 }
@@ -264,8 +264,12 @@ void Agent::take(const ProcessEnded& event) {
   const auto dir = data_.allocation(*id);
   if (!dir) return;
   // On a job's thread: cleaning up after a killed supervisor can take a minute.
-  begin_job(*id, [id = *id, dir = *dir](std::stop_token) -> Event {
-    return Input(Ended{id, conclude_end(id, dir)});
+  begin_job(*id, [this, id = *id, dir = *dir](std::stop_token) -> Event {
+    const Exit exit = conclude_end(id, dir);
+    // A fault that explains the failure reaches the master before the exit.
+    const bool failed = exit.kind == Exit::Kind::kFailed || exit.kind == Exit::Kind::kHung;
+    if (failed && !read_stop(dir)) gpus_.settle();
+    return Input(Ended{id, exit});
   });
 }
 

@@ -261,9 +261,16 @@ std::set<int> Core::busy_slots() const {
   return busy;
 }
 
+std::set<int> Core::held_slots() const {
+  std::set<int> held;
+  for (const auto& [id, allocation] : allocations_)
+    held.insert(allocation.slots.begin(), allocation.slots.end());
+  return held;
+}
+
 void Core::check_slots() {
   if (shutting_down_ || slot_health_.problems().empty()) return;
-  for (const int slot : slot_health_.begin_checks(now_, busy_slots())) effects_.push_back(RunCheck{slot});
+  for (const int slot : slot_health_.begin_checks(now_, held_slots())) effects_.push_back(RunCheck{slot});
 }
 
 std::optional<MonoTime> Core::leave_by() const {
@@ -320,7 +327,7 @@ std::optional<MonoTime> Core::next_deadline() const {
   }
   if (leased) earliest(next, heard_ + lease_);
   if (!shutting_down_ && !slot_health_.problems().empty())
-    earliest(next, slot_health_.next_check(busy_slots()));
+    earliest(next, slot_health_.next_check(held_slots()));
   return next;
 }
 

@@ -260,8 +260,11 @@ class Core {
   // Emits a Report if connected and the state may be reported.
   void report(const AllocationId& id, const Allocation& allocation);
   void report_slots(bool expected);
-  // Slots that allocations have.
+  // Slots of allocations that have not ended.
   std::set<int> busy_slots() const;
+  // Slots of all allocations. A slot with a fault stays out of service until the master has the exits of its
+  // allocations: their cause may be the fault.
+  std::set<int> held_slots() const;
   // Lease, SIGKILL and report deadlines.
   void check_deadlines();
   // Latest time of ShutDown, so that all processes have ended before the machine is taken away.

@@ -75,9 +75,12 @@ GpuMonitor::~GpuMonitor() {
 
 void GpuMonitor::run(const Nvml& nvml) {
   MonoTime next = mono_now();
+  std::vector<std::shared_ptr<Event>> settling;
   while (!stop_.is_set()) {
     const MonoTime now = mono_now();
-    if (now >= next) {
+    const std::size_t before = settling.size();
+    for (auto& one : settling_.pop_batch(kMaxSettling, Duration(0))) settling.push_back(std::move(one));
+    if (now >= next || settling.size() > before) {
       next = now + kInterval;
       take_readings(nvml);
     }
@@ -85,6 +88,8 @@ void GpuMonitor::run(const Nvml& nvml) {
     if (!event) {
       // An error ends the wait early, and would be repeated at once.
       (void)stop_.wait_for(std::max(now + kEventWait - mono_now(), Duration(0)));
+      for (const auto& one : settling) one->set();
+      settling.clear();
       continue;
     }
     const int slot = static_cast<int>(event->gpu);
@@ -95,6 +100,12 @@ void GpuMonitor::run(const Nvml& nvml) {
                                  {"cause", fault ? "the device" : "a program"}});
     if (fault) sinks_.fault({slot, *fault});
   }
+}
+
+void GpuMonitor::settle() {
+  if (!active()) return;
+  const auto settled = std::make_shared<Event>();
+  if (settling_.try_push(std::shared_ptr<Event>(settled))) (void)settled->wait_for(kMaxSettle);
 }
 
 void GpuMonitor::take_readings(const Nvml& nvml) {

@@ -2,6 +2,7 @@
 // that precede the return of a slot to service, and stores faults for a later agent process.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "agent/gpu/faults.h"
 #include "common/gpu/nvml.h"
 #include "common/base/event.h"
+#include "common/base/queue.h"
 
 namespace det::agent {
 
@@ -21,6 +23,8 @@ class GpuMonitor {
  public:
   /// Time between two readings.
   static constexpr Duration kInterval = std::chrono::seconds(10);
+  /// A driver without a reply delays exits by no more.
+  static constexpr Duration kMaxSettle = std::chrono::seconds(5);
 
   /// Called on threads of the monitor.
   struct Sinks {
@@ -38,6 +42,9 @@ class GpuMonitor {
 
   /// Whether the slots are CUDA devices that can be watched.
   bool active() const { return thread_.joinable(); }
+  /// Returns when the errors and states of the devices until now have been delivered: after a quiet second
+  /// and a reading, at most kMaxSettle. Thread-safe.
+  void settle();
   /// Begins the check of a slot; `checked` gets its result.
   void check(int slot);
   /// Stores the reasons of slots out of service, durably.
@@ -46,6 +53,8 @@ class GpuMonitor {
   std::vector<DeviceFault> stored() const;
 
  private:
+  static constexpr std::size_t kMaxSettling = 1000;
+
   void run(const Nvml& nvml);
   void take_readings(const Nvml& nvml);
 
@@ -57,7 +66,8 @@ class GpuMonitor {
   std::vector<GpuRules> rules_;
   std::vector<std::string> conditions_;
   Event stop_;
-  std::map<int, std::jthread> checks_;  ///< by slot
+  Queue<std::shared_ptr<Event>> settling_{kMaxSettling};  ///< calls of settle() that wait
+  std::map<int, std::jthread> checks_;                    ///< by slot
   std::thread thread_;
 };
 

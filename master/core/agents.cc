@@ -34,6 +34,17 @@ Agent* Agents::find(const AgentId& id) const {
   return it == by_id_.end() ? nullptr : it->second;
 }
 
+std::string Agents::fault(const AgentId& id, const std::vector<int>& slots) const {
+  const Agent* const agent = find(id);
+  if (!agent) return "";
+  for (const int slot : slots) {
+    const auto problem = agent->slot_problems.find(slot);
+    if (problem != agent->slot_problems.end() && problem->second != kChecked)
+      return "slot " + std::to_string(slot) + ": " + problem->second;
+  }
+  return "";
+}
+
 Agent* Agents::in_session(const AgentId& id, std::uint64_t session) const {
   Agent* const agent = find(id);
   return agent && session != 0 && agent->session == session ? agent : nullptr;

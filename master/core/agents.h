@@ -48,6 +48,9 @@ class Agents {
   const std::map<AgentId, AgentSettings>& settings() const { return settings_; }
   /// Returns the agent, or null.
   Agent* find(const AgentId& id) const;
+  /// Returns the slot and the reason, "slot 1: Xid 79", of a fault that the agent reports for one of `slots`;
+  /// "" without one. A check that only the master waits for is none.
+  std::string fault(const AgentId& agent, const std::vector<int>& slots) const;
   /// Converts an agent. It is open when it is connected, enabled, not draining, not stopping, without
   /// a problem and leftovers, and not of a released pilot. Its slots are enabled without a problem.
   scheduler::Agent to_scheduler(const Agent& agent) const;

@@ -241,20 +241,39 @@ void Allocations::finish(Step& step, Allocation& allocation, AllocationPart& par
     kill_rest(step, allocation, "only daemon parts are left; they are ended too", "INFO");
 }
 
-/// When an agent of a gang is lost, the parts on other agents fail first: they lose their peer at once, while
-/// the core detects the loss later. Such a failure is not the program's and must not consume a restart.
-void Allocations::excuse(Step& step, Allocation& allocation) {
-  if (!allocation.exit || allocation.exit->kind != ExitKind::kFailed || owners_.is(Mutant::kPeerErrorCounted))
-    return;
+std::string Allocations::lost_peer(const Allocation& allocation) const {
+  if (owners_.is(Mutant::kPeerErrorCounted)) return "";
   for (const AllocationPart& part : allocation.parts) {
     const bool lost = part.exit && part.exit->kind == ExitKind::kLost;
-    if (!lost && (part.exit || owners_.agents.find(part.agent)->session != 0)) continue;
-    allocation.exit->kind = ExitKind::kLost;
-    append_to_first_line(*allocation.exit,
-                         ", agent " + part.agent.value + (lost ? " was lost" : " is unreachable"));
-    step.touch(allocation);
-    return;
+    if (lost) return "agent " + part.agent.value + " was lost";
+    if (!part.exit && owners_.agents.find(part.agent)->session == 0)
+      return "agent " + part.agent.value + " is unreachable";
   }
+  return "";
+}
+
+std::string Allocations::faulty_slot(const Allocation& allocation) const {
+  if (owners_.is(Mutant::kFaultCounted)) return "";
+  for (const AllocationPart& part : allocation.parts) {
+    const std::string fault = owners_.agents.fault(part.agent, part.slots);
+    if (!fault.empty()) return "agent " + part.agent.value + " has a fault on " + fault;
+  }
+  return "";
+}
+
+/// When an agent of a gang is lost, the parts on other agents fail first: they lose their peer at once, while
+/// the core detects the loss later. Such a failure is not the program's and must not consume a restart. Nor
+/// must a failure on a device with a fault, which an agent reports before the exit.
+void Allocations::excuse(Step& step, Allocation& allocation) {
+  if (!allocation.exit) return;
+  const ExitKind kind = allocation.exit->kind;
+  std::string cause = kind == ExitKind::kFailed ? lost_peer(allocation) : "";
+  if (cause.empty() && (kind == ExitKind::kFailed || kind == ExitKind::kHung))
+    cause = faulty_slot(allocation);
+  if (cause.empty()) return;
+  allocation.exit->kind = ExitKind::kLost;
+  append_to_first_line(*allocation.exit, ", " + cause);
+  step.touch(allocation);
 }
 
 void Allocations::kill_rest(Step& step, Allocation& allocation, const std::string& why,

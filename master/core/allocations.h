@@ -75,8 +75,13 @@ class Allocations {
   void finish(Step& step, Allocation& allocation);
   /// Kills the live parts of an allocation that has lost a part or has only daemons left.
   void kill_rest(Step& step, Allocation& allocation, const std::string& why, const std::string& level);
-  /// Reclassifies the failure of a gang as kLost when one of its agents is lost or disconnected.
+  /// Reclassifies a failure as kLost when its cause is an agent that is lost or disconnected, or a slot with
+  /// a fault.
   void excuse(Step& step, Allocation& allocation);
+  /// Returns the agent of a gang that is lost or disconnected, for people; "" when there is none.
+  std::string lost_peer(const Allocation& allocation) const;
+  /// Returns the agent and the slot with a fault, for people; "" when there is none.
+  std::string faulty_slot(const Allocation& allocation) const;
   /// Refines the exit by what the harness reported: kInvalidHp, kPreempted.
   void classify_exit(Allocation& allocation) const;
   /// Returns when parts on disconnected agents are no longer waited for; empty unless a user canceled or

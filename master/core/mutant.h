@@ -75,6 +75,7 @@ enum class Mutant {
   kLeftNotForgotten,  ///< the settings of an agent that has left stay
   kProblemScheduled,  ///< an agent with a problem gets work
   kFaultScheduled,    ///< a slot with a problem gets work
+  kFaultCounted,      ///< a failure on a slot with a fault consumes a restart
   kCheckSkipped,      ///< an enabled slot gets work before the check of its device has been answered
 
   // Damaged checkpoints and leftovers.

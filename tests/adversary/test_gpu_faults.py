@@ -109,6 +109,26 @@ class GpuFaults(unittest.TestCase):
         self.cluster.det("slot", "enable", "a1", "1")
         self.wait_healthy()
 
+    def test_a_failure_on_a_device_with_a_fault_consumes_no_restart(self):
+        config = "name: fault\nentrypoint: [sh, {script}]\nmax_restarts: 0\nsearcher: {{name: single, metric: x, max_length: {{batches: 1}}}}\n"
+        script = self.cluster.dir / "fails.sh"
+        # The first run fails at once; the driver reports the error only through its counter, by the next reading.
+        script.write_text(f"sed -i 's/^ecc .*/ecc 3/' {self.script}/$(cat {self.script}/slot-of-$CUDA_VISIBLE_DEVICES)\n"
+                          f"[ $DET_TRIAL_RUN_ID -gt 1 ]\n")
+        for slot, gpu in enumerate(GPUS):
+            (self.script / f"slot-of-{gpu}").write_text(str(slot))
+        (self.cluster.dir / "empty").mkdir()
+        id = self.cluster.create(self.cluster.dir / "empty", config.format(script=script))
+        self.cluster.wait_state(id, "COMPLETED")
+        trial = self.cluster.trial(self.cluster.trial_id(id))
+        self.assertEqual((trial["restarts"], trial["run"]), (0, 2))
+        self.assertRegex(self.cluster.logs(self.cluster.trial_id(id)),
+                         r"exit code 1, agent a1 has a fault on slot \d: uncorrectable memory error of the GPU")
+        for slot in (0, 1):
+            self.cluster.det("slot", "enable", "a1", slot)
+            self.set_readings(slot)
+        self.wait_healthy()
+
     def test_a_slot_that_was_disabled_is_checked_before_it_takes_work(self):
         broken = pathlib.Path(f"{self.broken}-{GPUS[0]}")
         broken.touch()

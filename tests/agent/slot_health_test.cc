@@ -44,7 +44,11 @@ struct SlotBench {
         .feed(Prepared{kHolder, {}})
         .feed(Launched{kHolder, Phase::kRunning});
   }
-  SlotBench& vacate() { return feed(Ended{kHolder, {Exit::Kind::kFailed, 1, "exit code 1"}}); }
+  /// It fails. The master has the exit and forgets it when `forgotten`.
+  SlotBench& vacate(bool forgotten = true) {
+    feed(Ended{kHolder, {Exit::Kind::kFailed, 1, "exit code 1"}});
+    return forgotten ? feed(LogsShipped{kHolder}).feed(Forget{kHolder}) : *this;
+  }
 };
 
 }  // namespace
@@ -105,6 +109,11 @@ TEST_CASE("no check runs beside an allocation or while a condition lasts", "[slo
     bench.occupy().feed(DeviceFault{0, kXid79});
     CHECK(bench.after(5min).checks.empty());
     CHECK(bench.vacate().checks == std::vector{0});
+  }
+  SECTION("an allocation whose exit the master does not have") {
+    bench.occupy().feed(DeviceFault{0, kXid79}).vacate(false);
+    CHECK(bench.after(5min).checks.empty());
+    CHECK(bench.feed(LogsShipped{kHolder}).feed(Forget{kHolder}).checks == std::vector{0});
   }
   SECTION("an allocation that an earlier agent has started") {
     bench.feed(Found{kHolder, Phase::kRunning, {}, {}, {0}}).feed(DeviceFault{0, kXid79});

@@ -104,6 +104,8 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
     experiment_of_[id] = trial.experiment;
   }
   for (const auto& [id, row] : disk.allocations) check_builds(row);
+  // An allocation that was not durable has ended with the old master.
+  std::erase_if(had_, [&](const auto& one) { return !disk.allocations.contains(one.second); });
   for (const auto& [id, log] : disk.searcher_events) {
     for (const auto& [number, event] : log) {
       events_[id].push_back(event);

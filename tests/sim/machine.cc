@@ -120,6 +120,7 @@ void Machine::welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent)
   if (stopping_) announce();
   // Changes since the first message.
   send_slots();
+  send_problem();
 }
 
 void Machine::watch_edge(const LinkPtr& link) {
@@ -364,13 +365,31 @@ std::map<int, std::string> Machine::slot_problems() const {
   return problems;
 }
 
-void Machine::trouble_slot(Duration duration) {
+bool Machine::Held::has(int slot) const {
+  if (start.allocation.parts.empty()) return false;
+  const auto& slots = start.allocation.parts.at(static_cast<std::size_t>(start.part)).slots;
+  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+}
+
+void Machine::trouble_slot(Duration duration, bool fatal) {
   if (dead_ || slots_ == 0) return;
   const int slot = static_cast<int>(engine_.between(0, slots_ - 1));
   engine_.trace("the device of slot " + std::to_string(slot) + " of " + instance_ + " has a fault");
   faulty_.insert(slot);
   send_slots();
-  engine_.after(duration, [self = shared_from_this(), slot] {
+  repair_slot(slot, duration);
+  std::shared_ptr<Process> on_it;
+  for (const auto& [id, held] : held_)
+    if (held.has(slot) && held.process && held.process->alive()) on_it = held.process;
+  if (fatal && on_it) on_it->fail_on_device();
+}
+
+void Machine::repair_slot(int slot, Duration after) {
+  engine_.after(after, [self = shared_from_this(), slot] {
+    const bool unforgotten = std::any_of(self->held_.begin(), self->held_.end(), [&](const auto& one) {
+      return one.second.exit && one.second.has(slot);
+    });
+    if (unforgotten && !self->dead_) return self->repair_slot(slot, seconds(1));
     self->faulty_.erase(self->faulty_.find(slot));
     self->send_slots();
   });
@@ -379,10 +398,7 @@ void Machine::trouble_slot(Duration duration) {
 void Machine::check(const core::CheckSlot& send) {
   checks_ = send.number;
   const bool busy = std::any_of(held_.begin(), held_.end(), [&](const auto& one) {
-    const core::Allocation& allocation = one.second.start.allocation;
-    if (one.second.exit || allocation.parts.empty()) return false;
-    const auto& slots = allocation.parts.at(static_cast<std::size_t>(one.second.start.part)).slots;
-    return std::find(slots.begin(), slots.end(), send.slot) != slots.end();
+    return !one.second.exit && one.second.has(send.slot);
   });
   if (!busy) {
     checked_.insert(send.slot);

@@ -28,8 +28,9 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void stop_agent(Duration patience, Duration away);
   /// The agent takes no new work for a while.
   void trouble(Duration duration);
-  /// The device of a slot has a fault for a while.
-  void trouble_slot(Duration duration);
+  /// The device of a slot has a fault for a while, and until the exits of processes on it are forgotten. With
+  /// `fatal` the process on it fails.
+  void trouble_slot(Duration duration, bool fatal);
   void restart_agent(Duration away);
   void reboot(Duration away);
   void die();  ///< Permanent.
@@ -46,6 +47,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
     std::optional<core::Exit> exit;
     std::shared_ptr<Process> process;
     bool killed = false;
+    bool has(int slot) const;  ///< One of its part's slots.
   };
   /// One connection. Messages of an abandoned link may still reach the master, never the agent.
   struct Link {
@@ -69,6 +71,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void send_problem();
   void send_slots();
   void check(const core::CheckSlot& send);
+  /// Ends a fault of a slot after this time.
+  void repair_slot(int slot, Duration after);
   std::map<int, std::string> slot_problems() const;
   void leave(Duration away);
   void heartbeat(const LinkPtr& link);

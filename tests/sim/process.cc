@@ -282,6 +282,10 @@ void Process::crash() {
   exit(ExitKind::kFailed, 137, "killed by signal 9");
 }
 
+void Process::fail_on_device() {
+  exit(ExitKind::kFailed, kExitFailed, "exit code 1\nerror: CUDA error: unspecified launch failure");
+}
+
 void Process::gone(bool well) {
   if (!alive_) return;
   alive_ = false;

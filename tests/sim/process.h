@@ -25,6 +25,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void terminate(Duration grace);
   /// SIGKILL by another process.
   void crash();
+  /// The program fails because its device does. It consumes no restart.
+  void fail_on_device();
   /// The machine stops: the exit is never reported.
   void vanish() { gone(false); }
   /// Breaks the connection. The process detects it later.

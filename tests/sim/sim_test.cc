@@ -102,6 +102,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"the settings of an agent that has left stay", Mutant::kLeftNotForgotten},
       {"work for an agent with a problem", Mutant::kProblemScheduled},
       {"work for a slot with a problem", Mutant::kFaultScheduled},
+      {"a failure on a slot with a fault counted", Mutant::kFaultCounted},
       {"work for an enabled slot before its check", Mutant::kCheckSkipped},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},
       {"work for an agent that still runs what is over", Mutant::kLeftoversForgotten},

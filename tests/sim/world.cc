@@ -49,7 +49,9 @@ class World {
   void change_service();
   void change_quota();
   void trouble_agent() { some_machine().trouble(engine_.between(seconds(1), minutes(2))); }
-  void trouble_slot() { some_machine().trouble_slot(engine_.between(seconds(1), minutes(2))); }
+  void trouble_slot() {
+    some_machine().trouble_slot(engine_.between(seconds(1), minutes(2)), engine_.chance(50));
+  }
   void enable_all();
   bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
   void watch_end();

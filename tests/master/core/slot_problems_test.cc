@@ -25,8 +25,7 @@ struct Slots : Bench {
   void set(int slot, bool enabled) {
     REQUIRE(*step(SetService{.agent = kAgent, .slot = slot, .enabled = enabled, .drain = true}));
   }
-  void end(TrialId trial) {
-    const Exit exit{ExitKind::kSucceeded, 0, "exit code 0"};
+  void end(TrialId trial, Exit exit = {ExitKind::kSucceeded, 0, "exit code 0"}) {
     step(AllocationUpdated{kAgent, kSession, {live(trial)->id, AllocationState::kTerminated, exit}});
   }
   /// The slots of all allocations.
@@ -63,6 +62,39 @@ TEST_CASE("a slot with a problem keeps its allocation and gets no work until the
   SECTION("a report of an older session changes nothing") {
     bench.report({}, 0, kSession - 1);
     CHECK(bench.used() == std::set{0});
+  }
+}
+
+TEST_CASE("a failure on a slot with a fault consumes no restart") {
+  Slots bench;
+  bench.submit(bench.config(1, 0));
+  const int slot = *bench.used().begin();
+  const Exit failed{ExitKind::kFailed, 1, "exit code 1\nerror: CUDA error: unspecified launch failure"};
+  SECTION("its own") {
+    bench.report({{slot, "Xid 79"}});
+    SECTION("failed") { bench.end(TrialId(1), failed); }
+    SECTION("hung") { bench.end(TrialId(1), {ExitKind::kHung, 0, "no progress"}); }
+    CHECK(bench.trial(TrialId(1)).state == State::kActive);
+    CHECK(bench.trial(TrialId(1)).restarts == 0);
+    CHECK_THAT(bench.trial(TrialId(1)).exit_reason,
+               Catch::Contains(", agent a has a fault on slot " + std::to_string(slot) + ": Xid 79"));
+    CHECK(bench.used() == std::set{1 - slot});
+  }
+  SECTION("in the first message of a connection") {
+    AgentConnected again{.agent = kAgent, .instance = "a", .slots = {Device{}, Device{}}, .session = 78};
+    again.held = {{bench.live(TrialId(1))->id, AllocationState::kTerminated, failed}};
+    again.slot_problems = {{slot, "Xid 79"}};
+    REQUIRE(*bench.step(std::move(again)));
+    CHECK(bench.trial(TrialId(1)).state == State::kActive);
+  }
+  SECTION("but one on another slot, or without memory, does") {
+    bench.report({{1 - slot, "Xid 79"}});
+    SECTION("other slot") { bench.end(TrialId(1), failed); }
+    SECTION("memory") {
+      bench.report({{slot, "Xid 79"}});
+      bench.end(TrialId(1), {ExitKind::kOutOfMemory, 137, "out of memory"});
+    }
+    CHECK(bench.trial(TrialId(1)).state == State::kError);
   }
 }
 
