@@ -10,12 +10,13 @@ enum class Mutant {
   kNone,
 
   // Runs, leases and deadlines.
-  kSlotFreedAtKill,      ///< slots are free when the kill is sent, not when the process has exited
-  kLostCounted,          ///< losing an agent consumes a restart
-  kRestartNotCounted,    ///< a failed run does not consume a restart
-  kLostForever,          ///< a trial that is lost each time, without a checkpoint, runs again without end
-  kFinalRunAgain,        ///< a trial runs again after a failure that its program called final
-  kRepeatRunAgain,       ///< a trial runs again after the same repeatable failure at the same batch
+  kSlotFreedAtKill,    ///< slots are free when the kill is sent, not when the process has exited
+  kLostCounted,        ///< losing an agent consumes a restart
+  kRestartNotCounted,  ///< a failed run does not consume a restart
+  kLostForever,        ///< a trial that is lost each time, without a checkpoint, runs again without end
+  kFinalRunAgain,      ///< a trial runs again after a failure that its program called final
+  kRepeatRunAgain,     ///< a trial runs again after the same repeatable failure at the same batch
+  kCanceledRunAgain,   ///< a trial runs again after a failure although a log policy has canceled its retries
   kNoReconnectDeadline,  ///< after a restart of the master, agents that never reconnect are never lost
   kValidationTwice,      ///< the searcher gets a validation again when a new run repeats it
   kNanBest,              ///< NaN may become the best metric

@@ -33,7 +33,8 @@ std::string_view error_line(std::string_view message) {
 
 std::string_view Trials::why_final(const Trial& trial, const Exit& exit) const {
   // Clients of Determined AI look for these words.
-  if (trial.retries_canceled) return "not restarted: trial failed and matched logs to a don't retry policy";
+  if (trial.retries_canceled && !owners_.is(Mutant::kCanceledRunAgain))
+    return "not restarted: trial failed and matched logs to a don't retry policy";
   if (exit.kind != ExitKind::kFailed) return "";
   if (exit.code == kExitFinal && !owners_.is(Mutant::kFinalRunAgain))
     return "not restarted: another run would fail in the same way";

@@ -17,6 +17,9 @@ void Boundary::restart(core::Recovered& rows) {
   late_.clear();
   if (is(BoundaryMutant::kServiceForgotten)) rows.agents.clear();
   if (is(BoundaryMutant::kPilotsForgotten)) rows.pilots.clear();
+  if (is(BoundaryMutant::kRetriesForgotten)) {
+    for (core::Trial& trial : rows.trials) trial.retries_canceled = false;
+  }
   for (core::Allocation& allocation : rows.allocations) {
     if (is(BoundaryMutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
     if (is(BoundaryMutant::kGangKillForgotten)) allocation.exit.reset();

@@ -78,6 +78,7 @@ class Checker {
 
  private:
   void check_resume(const core::Trial& trial, const MemoryDisk& disk);
+  void check_retries(const core::Trial& trial);
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_builds(const core::Allocation& row);
   /// Checks agents that come and go: those with a problem get no work, and those that have left no settings.
@@ -134,6 +135,7 @@ class Checker {
     std::int64_t steps = 0;
   };
   std::map<TrialId, Newest> newest_;
+  std::map<TrialId, std::pair<bool, int>> retries_;  ///< Stored: canceled, and the number of restarts.
   std::set<CheckpointId> damaged_;
   std::set<AllocationId> killed_commands_;
   std::set<AllocationId> seen_;    ///< Allocations with agents that have been checked.

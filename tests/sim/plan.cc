@@ -215,6 +215,11 @@ void draw_builds(Plan& plan, Dice dice) {
   }
 }
 
+/// One job in five has a log policy. From a stream of their own, like the builds.
+void draw_log_policies(Plan& plan, Dice dice) {
+  for (Job& job : plan.jobs) job.cancels_retries = dice.chance(20) && !job.detached;
+}
+
 /// One plan in four has pilots in place of machines. They come from a stream of their own: the other plans
 /// stay what they were.
 void draw_provider(Plan& plan, Dice dice, int& most_on_one, int& most_slots) {
@@ -297,6 +302,7 @@ Plan draw_plan(std::uint64_t seed, const Broken& broken) {
   plan.faults.agent_problem = dice.weight(30, 3);
   plan.faults.slot_fault = dice.weight(30, 3);
   draw_builds(plan, Dice{Random{seed ^ 0xb1d5, 2}});
+  draw_log_policies(plan, Dice{Random{seed ^ 0x106, 3}});
   plan.finish_within = minutes(360);
   return plan;
 }
@@ -366,6 +372,7 @@ std::string describe(const Plan& plan) {
               (job.failure == Job::Failure::kFinal        ? " (final)"
                : job.failure == Job::Failure::kRepeatable ? " (repeatable)"
                                                           : "");
+    if (job.cancels_retries) text += ", its log cancels retries";
     if (job.ignores_preemption) text += ", ignores preemption";
     if (job.nan) text += ", NaN";
     if (job.damages) text += ", damaged checkpoints";

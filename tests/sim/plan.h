@@ -40,6 +40,8 @@ struct Job {
   int failures = 0;
   /// How the program reports those failures: as any other, as final, or as repeatable at its step.
   enum class Failure { kPlain, kFinal, kRepeatable } failure = Failure::kPlain;
+  /// Some lines of its log match a policy that cancels retries.
+  bool cancels_retries = false;
   /// The program ends its own supervisor in each run, so that the run is lost.
   bool loses_itself = false;
   bool ignores_preemption = false;

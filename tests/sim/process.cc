@@ -215,6 +215,7 @@ void Process::work() {
     checker_.process_lost_itself(trial.id);
     return exit(ExitKind::kLost, 0, "the supervisor is gone");
   }
+  if (job_.cancels_retries && engine_.chance(10)) match_log_policy();
   if (steps_ < job_.total) {
     steps_ = std::min(steps_ + job_.chunk, job_.total);
     if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {
@@ -246,6 +247,7 @@ void Process::work() {
 }
 
 void Process::fail() {
+  if (job_.cancels_retries && engine_.chance(50)) match_log_policy();
   checker_.process_failed(start_.trial.id);
   // A detached process reports its exit itself, or ends without a report.
   if (!job_.detached || engine_.chance(50)) {
@@ -257,6 +259,12 @@ void Process::fail() {
   }
   terminating_ = true;
   report(core::EndTrial{0, start_.trial.id, start_.allocation.run, core::State::kError, "exit code 1"});
+}
+
+void Process::match_log_policy() {
+  // Lines of the log arrive through the agent: neither the session nor the run of the trial matters.
+  engine_.trace("the log of " + start_.allocation.id.value + " cancels retries");
+  if (master_.up()) master_.submit(core::CancelRetries{start_.trial.id});
 }
 
 void Process::save() {

@@ -65,6 +65,7 @@ class Process : public std::enable_shared_from_this<Process> {
   void obey();  ///< Main loop of a command.
   void say_alive();
   void fail();
+  void match_log_policy();  ///< A line of the log cancels the retries of the trial.
   void exit(core::ExitKind kind, int code, const std::string& message);
   /// Starts a timer that is dropped when the process exits.
   void after(Duration delay, std::function<void()> what);
