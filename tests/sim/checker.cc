@@ -103,7 +103,11 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
     appended_run_[id] = trial.run;
     experiment_of_[id] = trial.experiment;
   }
-  for (const auto& [id, row] : disk.allocations) check_builds(row);
+  exit_codes_.clear();
+  for (const auto& [id, row] : disk.allocations) {
+    check_builds(row);
+    check_exit(row);
+  }
   // An allocation that was not durable has ended with the old master.
   std::erase_if(had_, [&](const auto& one) { return !disk.allocations.contains(one.second); });
   for (const auto& [id, log] : disk.searcher_events) {
@@ -184,7 +188,10 @@ void Checker::appended(const core::Write& write) {
     newest = trial->row.run;
     experiment_of_[trial->row.id] = trial->row.experiment;
   }
-  if (auto* allocation = std::get_if<core::PutAllocation>(&write)) check_builds(allocation->row);
+  if (auto* allocation = std::get_if<core::PutAllocation>(&write)) {
+    check_builds(allocation->row);
+    check_exit(allocation->row);
+  }
   if (auto* row = std::get_if<core::InsertValidation>(&write))
     check_run("a validation", row->trial, row->run);
   if (auto* row = std::get_if<core::InsertCheckpoint>(&write))
@@ -211,6 +218,15 @@ void Checker::check_builds(const core::Allocation& row) {
   }
   if (core::is_build(row.id) && row.exit && row.exit->code == kExitFinal && !row.kill_requested)
     rejected_.insert(experiment);
+}
+
+/// The first failure of a gang is its exit. Its kind may be refined, its code stays.
+void Checker::check_exit(const core::Allocation& row) {
+  if (!row.exit) return;
+  const int code = exit_codes_.emplace(row.id, row.exit->code).first->second;
+  if (row.exit->code != code)
+    fail(row.id.value + " has failed with code " + std::to_string(code) + " and ends with code " +
+         std::to_string(row.exit->code));
 }
 
 /// The searcher gets each report once. Exits and retries may repeat: a retried trial can exit a second time.

@@ -81,6 +81,7 @@ class Checker {
   void check_retries(const core::Trial& trial);
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_builds(const core::Allocation& row);
+  void check_exit(const core::Allocation& row);
   /// Checks agents that come and go: those with a problem get no work, and those that have left no settings.
   void check_agents(const core::Core& core);
   void check_pilots(const core::Core& core);
@@ -125,6 +126,7 @@ class Checker {
   std::map<TrialId, ExperimentId> experiment_of_;
   /// Experiments with a build that the compiler has rejected in this life of the master, or before it.
   std::set<ExperimentId> rejected_;
+  std::map<AllocationId, int> exit_codes_;  ///< Of allocations with an exit, as stored or about to be.
   std::map<ExperimentId, std::int64_t> most_trials_;
   std::map<ExperimentId, std::size_t> stored_events_;  ///< Number of events already checked.
   std::set<ExperimentId> continued_;
