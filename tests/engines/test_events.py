@@ -116,6 +116,11 @@ class Events:
                 subprocess.run(["scontrol", "update", f"nodename={node}", "state=resume"], env=self.slurm.env,
                                capture_output=True, timeout=60)
 
+    def cancel_others(self):
+        """Like an administrator: a killed slurmctld may forget that a job has ended, and shows it as running."""
+        for job, _, _ in self.slurm.jobs(OTHER):
+            self.slurm.run("scancel", job)
+
     def take_node_down(self):
         node = self.dice.choice(NODES)
         self.excuse_node(node)
@@ -230,6 +235,7 @@ class RandomEvents(unittest.TestCase):
                 self.events.happen(begin)
             last = time.monotonic()
             wait_until("every experiment to end", self.is_over, FINISH)
+            self.events.cancel_others()
             self.slurm.wait_without_jobs(prefix="", timeout=60)
             wait_until("the processes of trials to end", lambda: not leftovers(self.cluster), 10)
             agents = lambda: self.cluster.det_json("agent", "list", "--json")
