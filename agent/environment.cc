@@ -150,6 +150,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables["DET_USER"] = "trial-" + std::to_string(order.trial_id());
   variables["DET_CONTAINER_ID"] = order.allocation_id();
   variables["DET_SESSION_TOKEN"] = order.token();
+  if (!order.user_token().empty()) variables["DET_USER_TOKEN"] = order.user_token();
   if (order.trial_id() != 0) add_trial(order, around.port_block, variables);
   variables["DET_WORKDIR"] = around.workdir;
   variables["DET_RUN_DIR"] = around.run_dir;

@@ -173,6 +173,8 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .checkpoint_storage = config.checkpoint_storage,
                        .task_container_defaults = config.task_container_defaults,
                        .launch_error = config.launch_error,
+                       .task_user_tokens = config.task_user_tokens,
+                       .tasks_as_root = config.tasks_as_root,
                        .log_retention_days = config.log_retention_days,
                        .shown_config = std::move(shown),
                        .allowed_host_paths = config.allowed_host_paths,

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/not_offered.h"
 #include "cli/experiment/experiment_verbs.h"
+#include "cli/experiment/log_retention.h"
 #include "cli/experiment/workloads.h"
 #include "cli/output/download.h"
 #include "cli/output/logs.h"
@@ -142,6 +142,24 @@ Result<int> open_trial_shell(Client& client, const TrialShellOptions& options) {
   return run_shell(client, trial.task_id(), options.words);
 }
 
+struct TrialRetentionOptions : TrialOptions {
+  LogRetention retention;
+  void declare(CLI::App& app) {
+    TrialOptions::declare(app);
+    retention.declare(app);
+  }
+};
+
+/// Sets how long the log of a trial is kept.
+Status set_trial_retention(Client& client, const TrialRetentionOptions& options) {
+  v1::PutTrialRetainLogsRequest request;
+  request.set_trial_id(options.id);
+  request.set_num_days(options.retention.sent());
+  TRY(client.call(v1::LogService::PutTrialRetainLogs, request));
+  options.retention.print("trial " + std::to_string(options.id));
+  return {};
+}
+
 struct SupportBundleOptions : TrialOptions {
   std::string directory = ".";
   void declare(CLI::App& app) {
@@ -195,7 +213,10 @@ Command trial_command() {
                  {{"support-bundle"},
                   "Write log, metrics and configuration of a trial to an archive.",
                   action(write_support_bundle)},
-                 {{"set"}, "Change a trial.", {}, {not_offered({"log-retention"}, kLogRetention)}}}};
+                 {{"set"},
+                  "Change a trial.",
+                  {},
+                  {{{"log-retention"}, "Set how long the log is kept.", action(set_trial_retention)}}}}};
   for (Command& verb : trial_file_verbs()) trial.verbs.push_back(std::move(verb));
   trial.verbs.push_back(trial_profile_verb());
   return trial;

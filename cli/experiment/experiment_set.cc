@@ -1,11 +1,12 @@
 // `det experiment set`: name, description, queue settings and checkpoint policy.
 #include <iostream>
 
-#include "cli/commands/not_offered.h"
 #include "cli/experiment/experiment_verbs.h"
+#include "cli/experiment/log_retention.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "det/v1/experiment.methods.h"
+#include "det/v1/log.methods.h"
 
 namespace det::cli {
 namespace {
@@ -91,6 +92,24 @@ Status set_gc_policy(Session& session, const GcPolicyOptions& options) {
   return {};
 }
 
+struct ExperimentRetentionOptions : ExperimentOptions {
+  LogRetention retention;
+  void declare(CLI::App& app) {
+    ExperimentOptions::declare(app);
+    retention.declare(app);
+  }
+};
+
+/// Sets how long the logs of all trials are kept.
+Status set_experiment_retention(Client& client, const ExperimentRetentionOptions& options) {
+  v1::PutExperimentRetainLogsRequest request;
+  request.set_experiment_id(options.id);
+  request.set_num_days(options.retention.sent());
+  TRY(client.call(v1::LogService::PutExperimentRetainLogs, request));
+  options.retention.print("experiment " + std::to_string(options.id));
+  return {};
+}
+
 }  // namespace
 
 Command set_verb() {
@@ -120,7 +139,9 @@ Command set_verb() {
                              change.mutable_resources()->mutable_max_slots()->set_value(value);
                            }),
            {{"gc-policy"}, "Set the number of checkpoints to keep.", action(set_gc_policy)},
-           not_offered({"log-retention"}, kLogRetention)}};
+           {{"log-retention"},
+            "Set how long the logs of all trials are kept.",
+            action(set_experiment_retention)}}};
 }
 
 }  // namespace det::cli

@@ -59,7 +59,10 @@ void check_pool(const Subject& subject, const ClusterFacts& cluster) {
       pool, slots.get<int>(),
       subject.slots == "resources.slots" || subject.value("resources.is_single_node") == Json(true));
   if (why.empty()) return;
-  if (cluster.launch_error) {
+  // As in Determined AI, a command never waits for slots that its own configuration names. A template may be
+  // made for a cluster with more agents.
+  const bool of_command = subject.slots == "resources.slots" && subject.at(subject.slots).source == 0;
+  if (cluster.launch_error || of_command) {
     // Clients of Determined AI look for the last two words.
     subject.problem(subject.slots, "E-CFG-UNSAT", why + "; request unfulfillable");
   } else {

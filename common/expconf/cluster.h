@@ -21,7 +21,7 @@ struct ClusterFacts {
   std::function<std::string(const std::string& pool, int slots, bool single_node)> unfit;
   std::string default_pool;
   /// Whether a configuration that no agent could run is an error (master option `launch_error`). If false, it
-  /// is a warning and the experiment waits.
+  /// is a warning and the experiment waits. Slots that a command names itself are always checked.
   bool launch_error = true;
   /// Returns whether the project exists and is visible to the user. Null: not checked.
   std::function<bool(const std::string& workspace, const std::string& project)> has_project;

@@ -47,6 +47,10 @@ struct Settings {
   Json task_container_defaults;
   /// Refuse submissions that no agent can ever run.
   bool launch_error = true;
+  /// Processes of tasks get a token of their owner.
+  bool task_user_tokens = false;
+  /// Tasks without an agent user see themselves as root.
+  bool tasks_as_root = false;
   /// Days after the end of a task until its log is deleted; -1: never.
   std::int64_t log_retention_days = -1;
   /// Settings for GetMasterConfig, without secrets.
@@ -93,7 +97,7 @@ struct Context {
   loop::Workers& passwords;
   /// One thread that owns the state of agent links, harness sessions and log followers.
   loop::Workers& edge;
-  std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool);
+  std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool, settings.task_user_tokens);
   /// The server calls tick().
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();
   /// Storages that experiments may use.

@@ -123,6 +123,10 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
     }
   }
   config.launch_error = options.boolean("launch_error");
+  config.task_user_tokens = options.boolean("task_user_tokens");
+  config.tasks_as_root = options.text("default_task_user") == "root";
+  if (!config.tasks_as_root && !options.text("default_task_user").empty())
+    checker.add("default_task_user", "must be empty or root");
   const std::string role = to_lower(options.text("new_user_role"));
   if (role != "none" && role != "viewer" && role != "editor")
     checker.add("new_user_role", "must be none, Viewer or Editor");
@@ -292,7 +296,16 @@ OptionTable all_options() {
            "add_capabilities, drop_capabilities, devices, shm_size_bytes, bind_mounts, log_policies, "
            "preemption_timeout."},
           {"launch_error", Kind::kBool, "true",
-           "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait."},
+           "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait. "
+           "Commands may then name such slots in templates only."},
+          {"task_user_tokens", Kind::kBool, "false",
+           "Give the processes of tasks a token of their owner (DET_USER_TOKEN). It has at most the rights "
+           "of an "
+           "Editor and ends with the allocation."},
+          {"default_task_user", Kind::kString, "",
+           "User that tasks without an agent user see themselves as: empty for a user of their own, or root, "
+           "as in "
+           "Determined AI and in many images. Neither has rights on the machine."},
           {"new_user_role", Kind::kString, "Editor",
            "Role of new users in the default workspace: none, Viewer or Editor."},
           {"allowed_host_paths", Kind::kTree, "",

@@ -40,7 +40,9 @@ struct MasterConfig {
   /// All settings in the layout of the configuration file. May contain secrets: mask before showing.
   Json shown;
   bool launch_error = true;
-  std::string new_user_role;  ///< stored name: "NONE", "VIEWER" or "EDITOR"
+  bool task_user_tokens = false;
+  bool tasks_as_root = false;  ///< `default_task_user` is root
+  std::string new_user_role;   ///< stored name: "NONE", "VIEWER" or "EDITOR"
   std::vector<std::string> allowed_host_paths;
   /// Storages that experiments may name, besides those of the database.
   storage::StoragePolicy storages;

@@ -60,14 +60,23 @@ void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumb
   allocation.port = port_for(allocation);
   if (allocation.port != 0) ports_.insert(allocation.port);
   allocation.started = step.now.wall;
+  allocation.workspace = workspace_of(task);
   by_task_[task] = &allocation;
   step.touch(allocation);
   // Users know a command by its task; the log belongs to the task.
   const std::string subject = task.as<CommandId>() ? "the command" : name_of(task);
   step.log(task_id, run,
-           build ? "building on agent " + hosts.front()->id.value + ", without slots"
-                 : subject + " was assigned to " + where);
+           build
+               ? "building on agent " + hosts.front()->id.value + ", without slots"
+               // Clients of Determined AI count the runs of a trial by the first words.
+               : (task.as<CommandId>() ? "" : "New trial runner: ") + subject + " was assigned to " + where);
   for (std::size_t i = 0; i < parts.size(); ++i) send_start(step, allocation, allocation.parts[i], *hosts[i]);
+}
+
+std::int64_t Allocations::workspace_of(TaskKey task) const {
+  if (const auto command = task.as<CommandId>()) return owners_.commands.at(*command).workspace;
+  const Trial& trial = owners_.trials.at(*task.as<TrialId>());
+  return owners_.experiments.at(trial.experiment).workspace;
 }
 
 int Allocations::port_for(const Allocation& allocation) const {

@@ -60,6 +60,7 @@ class Allocations {
 
  private:
   /// Returns the meeting port of a gang; 0 for an allocation of one part.
+  std::int64_t workspace_of(TaskKey task) const;
   int port_for(const Allocation& allocation) const;
   void log(Step& step, const Allocation& allocation, std::string text, std::string level = "INFO") const;
   /// Sends the start of a part with a fresh token and stores its hash.

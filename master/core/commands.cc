@@ -59,14 +59,53 @@ Result<ReplyValue> Commands::handle(Step& step, const KillCommand& input) {
   return Done{};
 }
 
+Result<Command*> Commands::changeable(const TaskId& task) {
+  const auto known = tasks_.find(task);
+  if (known == tasks_.end())
+    return fail(Code::kNotFound, "command " + task.value + " has ended or does not exist");
+  Command* const command = find(known->second);
+  if (!command) return fail(Code::kFailedPrecondition, "command " + task.value + " has ended");
+  if (is_stopping(command->state))
+    return fail(Code::kFailedPrecondition, "command " + task.value + " is ending");
+  return command;
+}
+
+Result<ReplyValue> Commands::handle(Step& step, const PauseCommand& input) {
+  TRY_ASSIGN(Command* const command, changeable(input.task));
+  if (command->state == State::kPaused) return Done{};
+  change(command->state, State::kPaused);
+  step.touch(*command);
+  step.log(command->task, command->run, "paused by a user");
+  if (owners_.is(Mutant::kPausedCommandRuns)) return Done{};
+  owners_.queues.withdraw(command->id);
+  if (Allocation* const allocation = owners_.allocations.of(command->id))
+    owners_.allocations.kill(step, *allocation, "it was paused by a user");
+  return Done{};
+}
+
+Result<ReplyValue> Commands::handle(Step& step, const ResumeCommand& input) {
+  TRY_ASSIGN(Command* const command, changeable(input.task));
+  if (command->state != State::kPaused) return Done{};
+  if (owners_.allocations.of(command->id))
+    return fail(
+        Code::kFailedPrecondition,
+        "command " + input.task.value + " still has processes of before the pause; try again in a moment");
+  change(command->state, State::kActive);
+  ++command->run;
+  step.touch(*command);
+  request_slots(step, *command);
+  return Done{};
+}
+
 void Commands::request_slots(Step& step, const Command& command) {
   put_request(command);
-  step.log(command.task, 1, "scheduling the command");
+  step.log(command.task, command.run, "scheduling the command");
 }
 
 void Commands::start(Step& step, CommandId id, const std::vector<scheduler::Part>& parts) {
   owners_.queues.remove_started(id);
-  owners_.allocations.start(step, id, commands_.at(id).task, 1, parts);
+  const Command& command = commands_.at(id);
+  owners_.allocations.start(step, id, command.task, command.run, parts);
 }
 
 void Commands::kill(Step& step, Command& command) {
@@ -77,7 +116,7 @@ void Commands::kill(Step& step, Command& command) {
   // With an allocation the command ends at its exit (`end_run`), otherwise now.
   Allocation* allocation = owners_.allocations.of(command.id);
   if (!allocation) {
-    step.log(command.task, 1, "killed by a user before it began");
+    step.log(command.task, command.run, "killed by a user before it began");
     return end(step, command, State::kCanceled);
   }
   if (!owners_.is(Mutant::kCommandKillLost))
@@ -86,6 +125,8 @@ void Commands::kill(Step& step, Command& command) {
 
 void Commands::end_run(Step& step, const Allocation& allocation) {
   Command& command = commands_.at(*allocation.task.as<CommandId>());
+  // It runs again, however these processes have ended.
+  if (command.state == State::kPaused) return;
   command.exit = *allocation.exit;
   step.touch(command);
   if (command.exit->kind == ExitKind::kLost && command.state == State::kActive &&
@@ -167,6 +208,7 @@ Status Commands::restore_requests() {
     if (owners_.allocations.of(id)) continue;
     if (is_stopping(command.state))
       return contradiction("command " + command.task.value + " is stopping and has no allocation");
+    if (command.state == State::kPaused) continue;
     if (!owners_.is(Mutant::kCommandForgotten)) put_request(command);
   }
   return {};

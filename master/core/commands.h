@@ -22,6 +22,8 @@ class Commands {
   // Inputs; see input.h for their contracts.
   Result<ReplyValue> handle(Step& step, const SubmitCommand& input);
   Result<ReplyValue> handle(Step& step, const KillCommand& input);
+  Result<ReplyValue> handle(Step& step, const PauseCommand& input);
+  Result<ReplyValue> handle(Step& step, const ResumeCommand& input);
 
   /// Starts the allocation of a command.
   void start(Step& step, CommandId id, const std::vector<scheduler::Part>& parts);
@@ -48,6 +50,8 @@ class Commands {
   Status restore_requests();
 
  private:
+  /// Returns a live command that does not end. Errors: as PauseCommand.
+  Result<Command*> changeable(const TaskId& task);
   void put_request(const Command& command);
   void request_slots(Step& step, const Command& command);
   void kill(Step& step, Command& command);

@@ -70,6 +70,19 @@ struct KillCommand {
   TaskId task;
 };
 
+/// Pauses a command: it gives its slots back, and its processes are killed. Replies Done. Idempotent. Errors:
+/// kNotFound (unknown), kFailedPrecondition (it ends or has ended).
+struct PauseCommand {
+  ReplyTo reply = 0;
+  TaskId task;
+};
+/// Runs a paused command again, from its beginning. Replies Done, also when it is not paused. Errors:
+/// kNotFound (unknown), kFailedPrecondition (its processes still end, it ends or has ended).
+struct ResumeCommand {
+  ReplyTo reply = 0;
+  TaskId task;
+};
+
 /// Continues a search that runs or has ended: with `extend` up to new totals, otherwise by retrying its
 /// failed trials from their checkpoints, and its killed ones with `canceled`. A trial that is reopened starts
 /// with no restarts used. Replies Done. Not idempotent: the repeat is rejected, because nothing is left to
@@ -361,12 +374,12 @@ struct ProviderState {
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input =
-    std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, ContinueSearch,
-                 BarExperiment, UpdateJob, SetService, SetQuota, PlaceExperiments, AgentConnected,
-                 AgentDisconnected, AgentStopping, AgentProblem, SlotProblems, AgentLeft, AllocationUpdated,
-                 HarnessAttached, ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress,
-                 ReportInvalidHp, AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, CancelRetries,
-                 AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
+                           PauseCommand, ResumeCommand, ContinueSearch, BarExperiment, UpdateJob, SetService,
+                           SetQuota, PlaceExperiments, AgentConnected, AgentDisconnected, AgentStopping,
+                           AgentProblem, SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached,
+                           ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp,
+                           AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, CancelRetries,
+                           AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -24,7 +24,7 @@ const Allocation* allocation_of(const Core& core, const Trial& trial) {
 }
 
 const Allocation* allocation_of(const Core& core, const Command& command) {
-  auto it = core.allocations().find(allocation_id(command.task, 1));
+  auto it = core.allocations().find(allocation_id(command.task, command.run));
   return it == core.allocations().end() ? nullptr : &it->second;
 }
 
@@ -232,8 +232,8 @@ void builds_take_no_slots(const Core& core, Broken& broken) {
   }
 }
 
-/// A live command either has a request or an allocation, never both. A killed command terminates, and no
-/// command is ever preempted.
+/// A live command either has a request or an allocation, never both. A killed or paused command terminates,
+/// and no command is ever preempted.
 void commands_wait_or_run(const Core& core, Broken& broken) {
   std::set<TaskKey> queued;
   for (const auto& [name_of_pool, pool] : core.pools()) {
@@ -244,7 +244,10 @@ void commands_wait_or_run(const Core& core, Broken& broken) {
   for (const auto& [id, command] : core.commands()) {
     const std::string its = "command " + command.task.value;
     const Allocation* allocation = allocation_of(core, command);
-    if ((allocation != nullptr) == queued.contains(id))
+    const bool paused = command.state == State::kPaused;
+    if (paused && (queued.contains(id) || (allocation && !is_terminating(*allocation))))
+      broken.push_back(its + " is paused and goes on");
+    if (!paused && (allocation != nullptr) == queued.contains(id))
       broken.push_back(its + " has neither a request nor an allocation, or both");
     if (command.exit) broken.push_back(its + " has an exit and is still live");
     if (is_stopping(command.state) && (!allocation || !is_terminating(*allocation)))

@@ -148,8 +148,9 @@ struct Trial {
 };
 
 /// A command line with slots of its own. It has at most one allocation, is never preempted and never run
-/// again, because its side effects cannot be undone. States: kActive until the end, kStoppingKilled after a
-/// kill by a user, then kCompleted, kCanceled (killed) or kError.
+/// again by the cluster, because its side effects cannot be undone. States: kActive until the end, kPaused
+/// between PauseCommand and ResumeCommand, kStoppingKilled after a kill by a user, then kCompleted, kCanceled
+/// (killed) or kError.
 struct Command {
   CommandId id;
   TaskId task;         ///< uuid chosen by the caller
@@ -157,6 +158,7 @@ struct Command {
   UserId owner;
   std::int64_t workspace = 1;
   State state = State::kActive;
+  RunNumber run = 1;  ///< of its allocation; each ResumeCommand adds one
   std::shared_ptr<const expconf::CommandConfig> config;
   std::string code_archive;  ///< SHA-256 (hex) of the stored code archive; "" when there is none
   WallTime submitted;
@@ -198,11 +200,12 @@ struct AllocationPart {
 struct Allocation {
   AllocationId id;
   TaskKey task;
-  RunNumber run = 0;  ///< of the trial; 1 for a command
+  RunNumber run = 0;  ///< of the trial or command
   /// At least the state of the least advanced part; kRunning once the harness has attached, kTerminating once
   /// the allocation is to end, kTerminated when every part is.
   AllocationState state = AllocationState::kAssigned;
   std::string pool;
+  std::int64_t workspace = 1;         ///< of the experiment or command at the start; its usage counts there
   std::vector<AllocationPart> parts;  ///< never empty
   int port = 0;                       ///< TCP port where rank 0 of a gang meets the others; 0 for one part
   bool attached = false;              ///< the harness of rank 0 has opened its session

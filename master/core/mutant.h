@@ -52,10 +52,11 @@ enum class Mutant {
   kHeldScheduled,     ///< activating an experiment gives slots to a trial that waits at a rung
 
   // Commands.
-  kCommandRunsAgain,  ///< a lost command runs a second time
-  kCommandForgotten,  ///< after a restart of the master, a waiting command is no longer in the queue
-  kCommandPreempted,  ///< a command may be preempted
-  kCommandKillLost,   ///< killing a running command changes its state only
+  kCommandRunsAgain,   ///< a lost command runs a second time
+  kCommandForgotten,   ///< after a restart of the master, a waiting command is no longer in the queue
+  kCommandPreempted,   ///< a command may be preempted
+  kCommandKillLost,    ///< killing a running command changes its state only
+  kPausedCommandRuns,  ///< pausing a command changes its state only
 
   // Pilots.
   kPilotsUnbounded,     ///< more pilots than max_pilots are submitted

@@ -132,7 +132,7 @@ Status Allocations::check_stored(const Allocation& allocation) const {
   if (allocation.task.as<CommandId>()) {
     const Command* const command = owners_.commands.find(allocation.task);
     if (!command) return contradiction(name + " has no command");
-    if (allocation.run != 1) return contradiction(name + " is not the one of its command");
+    if (allocation.run != command->run) return contradiction(name + " is not the one of its command");
     return {};
   }
   const Trial* const trial = owners_.trials.find(allocation.task);

@@ -214,7 +214,7 @@ CREATE TABLE commands (
     job_id         text NOT NULL,
     owner_id       bigint NOT NULL REFERENCES users,
     workspace_id   bigint NOT NULL REFERENCES workspaces,
-    state          text NOT NULL CHECK (state IN ('ACTIVE', 'STOPPING_KILLED', 'COMPLETED', 'CANCELED', 'ERROR')),
+    state          text NOT NULL CHECK (state IN ('ACTIVE', 'PAUSED', 'STOPPING_KILLED', 'COMPLETED', 'CANCELED', 'ERROR')),
     config         json NOT NULL,
     description    text NOT NULL,
     context        text NOT NULL,
@@ -228,7 +228,8 @@ CREATE TABLE commands (
     exit_kind      text CHECK (exit_kind IN ('SUCCEEDED', 'FAILED', 'LOST', 'STOPPED', 'OUT_OF_MEMORY', 'STORAGE_FULL',
                                              'PREEMPTED', 'INVALID_HP', 'HUNG')),
     exit_code      integer,
-    exit_message   text
+    exit_message   text,
+    run            integer NOT NULL DEFAULT 1  -- of its allocation; pauses add to it
 );
 CREATE INDEX commands_live ON commands (id) WHERE ended IS NULL;
 
@@ -255,6 +256,7 @@ CREATE TABLE allocations (
     port                 integer NOT NULL DEFAULT 0,
     command_id           bigint REFERENCES commands,
     slots                integer NOT NULL DEFAULT 0,  -- sum over all parts
+    workspace_id         bigint NOT NULL DEFAULT 1,  -- of the experiment or command at the start
     CONSTRAINT allocations_of_one CHECK ((trial_id IS NULL) <> (command_id IS NULL))
 );
 CREATE INDEX allocations_command ON allocations (command_id) WHERE command_id IS NOT NULL;

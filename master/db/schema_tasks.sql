@@ -2,7 +2,8 @@
 CREATE TABLE generic_tasks (
     task_id     text PRIMARY KEY REFERENCES commands (task_id) ON DELETE CASCADE,
     config      text NOT NULL,  -- as submitted, YAML
-    forked_from text NOT NULL DEFAULT ''
+    forked_from text NOT NULL DEFAULT '',
+    no_pause    boolean NOT NULL DEFAULT false  -- may not be paused
 );
 -- Notebooks, shells and TensorBoards, which run as commands. Written by the API.
 CREATE TABLE interactive_tasks (

@@ -81,12 +81,15 @@ TEST_CASE("the environment of a task identifies its trial, run and slots", "[env
     CHECK(found[name] == value);
   }
   CHECK_FALSE(found.contains("DET_LATEST_CHECKPOINT"));
+  CHECK_FALSE(found.contains("DET_USER_TOKEN"));
   auto resumed = order();
+  resumed.set_user_token("task-1.a.2.secret");
   resumed.set_latest_checkpoint("u");
   resumed.set_steps_completed(400);
   found = variables(resumed, around("CPU", 2));
   CHECK(found["DET_LATEST_CHECKPOINT"] == "u");
   CHECK(found["DET_STEPS_COMPLETED"] == "400");
+  CHECK(found["DET_USER_TOKEN"] == "task-1.a.2.secret");
 }
 
 TEST_CASE("Python output is unbuffered unless the user overrides PYTHONUNBUFFERED", "[environment]") {

@@ -351,12 +351,29 @@ Status serve_log(World& world, const Request& request, grpc::ServerWriter<v1::Lo
 }
 
 struct Logs : FakeService {
-  explicit Logs(World& w) : world(w) { serve(v1::LogService::TrialLogs, &Logs::TrialLogs); }
+  explicit Logs(World& w) : world(w) {
+    serve(v1::LogService::TrialLogs, &Logs::TrialLogs);
+    serve(v1::LogService::PutTrialRetainLogs, &Logs::PutTrialRetainLogs);
+    serve(v1::LogService::PutExperimentRetainLogs, &Logs::PutExperimentRetainLogs);
+  }
   Status TrialLogs(ServerContext* context, const v1::TrialLogsRequest* request,
                    grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
     world.log_requests.push_back(*request);
     return serve_log(world, *request, writer, world.log_cut_after >= 0 && world.log_requests.size() == 1);
+  }
+  Status PutTrialRetainLogs(ServerContext* context, const v1::PutTrialRetainLogsRequest* request,
+                            v1::PutRetainLogsResponse*) {
+    return retain(context, "trial " + std::to_string(request->trial_id()), request->num_days());
+  }
+  Status PutExperimentRetainLogs(ServerContext* context, const v1::PutExperimentRetainLogsRequest* request,
+                                 v1::PutRetainLogsResponse*) {
+    return retain(context, "experiment " + std::to_string(request->experiment_id()), request->num_days());
+  }
+  Status retain(ServerContext* context, const std::string& object, int days) {
+    NEEDS_TOKEN(context);
+    world.retentions.push_back(object + ": " + std::to_string(days));
+    return Status::OK;
   }
   World& world;
 };

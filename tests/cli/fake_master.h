@@ -49,6 +49,7 @@ struct World {
   std::vector<v1::TrialLogsRequest> log_requests;
   std::vector<std::string> actions;  ///< for example "pause 1"
   std::vector<v1::PatchExperiment> patches;
+  std::vector<std::string> retentions;  ///< "trial 7: 30", in days
   std::vector<v1::CreateFromCodeArchiveRequest> by_digest;
   std::map<int, std::string> model_defs;  ///< experiment → tar.gz; "hello" if absent
   v1::GetDiagnosisResponse diagnosis;

@@ -57,6 +57,24 @@ TEST_CASE("invalid settings are refused before a request is sent") {
   CHECK(master.world.patches.empty());
 }
 
+TEST_CASE("the retention of logs is sent in days; -1 keeps them") {
+  FakeMaster master;
+  CHECK(master.det({"trial", "set", "log-retention", "7", "--days", "30"}).out ==
+        "Logs of trial 7 are kept for 30 days after their end\n");
+  CHECK(master.det({"e", "set", "log-retention", "3", "--forever"}).out ==
+        "Logs of experiment 3 are kept forever\n");
+  CHECK(master.world.retentions == std::vector<std::string>{"trial 7: 30", "experiment 3: -1"});
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"7"},
+                                                {"7", "--days", "-1"},
+                                                {"7", "--days", "40000"},
+                                                {"7", "--days", "1", "--forever"}}) {
+    std::vector<std::string> arguments{"trial", "set", "log-retention"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    CHECK(master.det(arguments).status.code == 2);
+  }
+  CHECK(master.world.retentions.size() == 2);
+}
+
 TEST_CASE("a checkpoint policy that deletes checkpoints needs confirmation") {
   FakeMaster master;
   const std::vector<std::string> words{"e",

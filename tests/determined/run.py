@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -111,6 +112,10 @@ def environment():
         shutil.copy(ROOT / "tests" / "e2e" / "fixtures" / "page_server.py", venv / "bin" / name)
         (venv / "bin" / name).chmod(0o755)
     provide_downloads(venv)
+    # Tests kill and pause tasks that only print a line. Determined's tasks take seconds to begin, for their container.
+    echo = venv / "bin" / "echo"
+    echo.write_text('#!/bin/sh\nsleep 3\nexec /bin/echo "$@"\n')
+    echo.chmod(0o755)
     return venv
 
 
@@ -182,6 +187,13 @@ def prepare_users(cluster, with_roles):
     call(f"/api/v1/users/{login['user']['id']}/password", cluster.user_password)
 
 
+def storage_settings(directory):
+    """Options of a master whose experiments have both keys of a shared_fs storage, which tests read."""
+    file = pathlib.Path(directory) / "master.yaml"
+    file.write_text(f"checkpoint_storage: {{type: shared_fs, host_path: {directory}, storage_path: checkpoints}}\n")
+    return ["--config", file]
+
+
 def run_tests(cluster, venv, options):
     """Runs pytest of the copy. Returns the rows of its report."""
     host, port = cluster.listen, str(cluster.port)
@@ -237,9 +249,14 @@ def main():
     settings = ["--webhooks-allowed-hosts", "localhost"] + (["--launch-error=false"] if "2a" not in options.marker else [])
     # Tests of roles expect that new users have none.
     settings += ["--new-user-role=none"] if "rbac" in options.marker else []
-    with Cluster(options.build, settings, storage_paths=(".", "/tmp")) as cluster:
-        # Tasks see the virtual environment and the Python that it is made from.
-        cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix))
+    # Experiments mount /tmp, and an agent refuses mounts that show its own files.
+    tempfile.tempdir = str(ROOT / "build")
+    # As on Determined's test clusters: tasks see themselves as root and have a token of their user.
+    settings += ["--task-user-tokens", "--default-task-user=root"]
+    with tempfile.TemporaryDirectory(prefix="det-storage-") as storage, \
+            Cluster(options.build, settings + storage_settings(storage), storage_paths=(".", "/tmp")) as cluster:
+        # Tasks see the virtual environment and the Python that it is made from, and experiments mount parts of /tmp.
+        cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix, "/tmp:rw"))
         # Trials of one experiment listen on the same port, as in containers. Gangs need the machine's network.
         network = ("--task-network", "host" if "2a" in options.marker else "cluster")
         cluster.start_agent(slots=1, options=network)

@@ -1,5 +1,5 @@
-// Rules for commands: each runs at most once, ends like its process, is killed only for its user or a lost
-// agent, and is created once.
+// Rules for commands: each runs at most once between pauses, ends like its process, is killed only for its
+// user or a lost agent, and is created once.
 #include <algorithm>
 
 #include "tests/sim/checker.h"
@@ -21,7 +21,7 @@ void Checker::check_command_kills(const core::Core& core) {
     if (!allocation.task.as<CommandId>() || !allocation.kill_requested || !killed_commands_.insert(id).second)
       continue;
     const core::Command* command = core.command(allocation.task);
-    if (!command || core::is_stopping(command->state)) continue;
+    if (!command || core::is_stopping(command->state) || command->state == core::State::kPaused) continue;
     const core::AllocationPart& part = allocation.parts.front();
     auto settings = core.agent_settings().find(part.agent);
     const bool out_of_service =
@@ -55,7 +55,7 @@ void Checker::check_commands(const MemoryDisk& disk) {
     const core::Command* row = find(disk, plan.task);
     if (!row) return fail("command " + plan.task.value + " was never taken");
     const std::string is = "command " + plan.task.value + " is " + std::string(core::state_name(row->state));
-    const auto part = parts_.find({row->id, 1, 0});
+    const auto part = parts_.find({row->id, row->run, 0});
     const bool ended_well = part != parts_.end() && part->second == PartState::kWell;
     const int failed = failures(row->id);
     if (!core::is_terminal(row->state)) fail(is + " and never ends");

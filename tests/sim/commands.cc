@@ -45,12 +45,39 @@ void CommandUser::submit() {
               return self->checker_.fail("command " + self->plan_.task.value +
                                          " was refused: " + answer.error().message);
             self->checker_.acked_command(self->plan_.task, self->master_.disk());
-            if (!self->plan_.kill_after) {
-              self->done_ = true;
+            if (!self->plan_.pause_after) return self->kill_or_finish();
+            self->engine_.after(*self->plan_.pause_after, [self] { self->pause(); });
+          }));
+}
+
+// A command that has ended meanwhile refuses both; the rest of the plan then changes nothing.
+void CommandUser::pause() {
+  engine_.trace("user pauses command " + plan_.task.value);
+  attempt(core::PauseCommand{0, plan_.task},
+          std::make_shared<Then>([self = shared_from_this()](const Answer&) {
+            self->engine_.after(self->plan_.pause_time, [self] { self->resume(); });
+          }));
+}
+
+void CommandUser::resume() {
+  engine_.trace("user resumes command " + plan_.task.value);
+  attempt(core::ResumeCommand{0, plan_.task},
+          std::make_shared<Then>([self = shared_from_this()](const Answer& answer) {
+            // Its processes have not ended.
+            if (!answer && answer.error().code == Code::kFailedPrecondition && !self->has_ended()) {
+              self->engine_.after(seconds(1), [self] { self->resume(); });
               return;
             }
-            self->engine_.after(*self->plan_.kill_after, [self] { self->kill(); });
+            self->kill_or_finish();
           }));
+}
+
+void CommandUser::kill_or_finish() {
+  if (plan_.kill_after) {
+    engine_.after(*plan_.kill_after, [self = shared_from_this()] { self->kill(); });
+  } else {
+    done_ = true;
+  }
 }
 
 void CommandUser::kill() {

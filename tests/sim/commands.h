@@ -24,6 +24,9 @@ class CommandUser : public std::enable_shared_from_this<CommandUser> {
   void attempt(const core::Input& input, const std::shared_ptr<Then>& then);
   bool has_ended() const;
   void submit();
+  void pause();
+  void resume();
+  void kill_or_finish();
   void kill();
 
   Engine& engine_;

@@ -171,6 +171,8 @@ CommandPlan draw_command(Dice& dice, int number, int most_on_one, Duration until
   plan.program.failures = dice.chance(30) ? 1 : 0;
   if (dice.chance(35)) plan.kill_after = dice.between(milliseconds(1), minutes(2));
   plan.program.hangs = plan.kill_after && dice.chance(60);
+  if (dice.chance(25)) plan.pause_after = dice.between(milliseconds(1), minutes(2));
+  plan.pause_time = dice.between(milliseconds(1), minutes(1));
   return plan;
 }
 
@@ -402,6 +404,7 @@ std::string describe(const Plan& plan) {
             (command.program.hangs      ? ", hangs"
              : command.program.failures ? ", fails"
                                         : "") +
+            (command.pause_after ? ", paused after " + secs(*command.pause_after) : "") +
             (command.kill_after ? ", killed after " + secs(*command.kill_after) : "") + "\n";
   }
   return text;

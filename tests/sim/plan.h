@@ -73,7 +73,10 @@ struct Job {
 struct CommandPlan {
   TaskId task;
   Duration submit{};
-  std::optional<Duration> kill_after;  ///< After the reply to the submission.
+  /// After the reply to the submission; pauses last `pause_time`.
+  std::optional<Duration> pause_after;
+  Duration pause_time{};
+  std::optional<Duration> kill_after;  ///< After the reply to the submission or to the resumption.
   std::shared_ptr<const expconf::CommandConfig> config;
   /// Runs for `chunk_time`, or forever if it `hangs`. Exits with 1 if `failures` is not 0.
   Job program;

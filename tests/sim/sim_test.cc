@@ -84,6 +84,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"a waiting command forgotten", Mutant::kCommandForgotten},
       {"a command preempted", Mutant::kCommandPreempted},
       {"the kill of a command lost", Mutant::kCommandKillLost},
+      {"a paused command runs on", Mutant::kPausedCommandRuns},
       {"slots given to a build", Mutant::kBuildTakesSlots},
       {"a compile error repeated by the next trial", Mutant::kBuildErrorRepeated},
       {"trials left waiting for a build", Mutant::kBuildNotHandedOver},

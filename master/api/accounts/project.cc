@@ -79,10 +79,11 @@ Result<std::string> notes_text(const Notes& notes) {
   return dump_json(list);
 }
 
-/// Refuses changes of the default project, as Determined AI does: 400 for admins, 403 for other users.
-Status check_project_changeable(const Caller& caller, std::int64_t id) {
+/// Refuses changes of the default project, as Determined AI does: 400 for admins, 403 for other users; a
+/// patch is 400 for all.
+Status check_project_changeable(const Caller& caller, std::int64_t id, bool patch = false) {
   if (id != db::kDefaultProject) return {};
-  return fail(caller.user.admin ? Code::kFailedPrecondition : Code::kPermissionDenied,
+  return fail(caller.user.admin || patch ? Code::kFailedPrecondition : Code::kPermissionDenied,
               "project 1 is the default one and cannot be changed");
 }
 
@@ -193,7 +194,8 @@ Status ProjectService::PostProject(const Caller& caller, const v1::PostProjectRe
 
 Status ProjectService::patch(const Caller& caller, const v1::PatchProjectRequest& request,
                              v1::Project* response) const {
-  TRY(check_project_changeable(caller, request.id()));
+  TRY(check_project_changeable(caller, request.id(), true));
+  TRY(check_open(context_.pool, request.id()));
   std::optional<std::string> name, description, key;
   if (request.project().has_name()) {
     name = request.project().name().value();
@@ -205,7 +207,10 @@ Status ProjectService::patch(const Caller& caller, const v1::PatchProjectRequest
   }
   if (request.project().has_key()) {
     key = request.project().key().value();
-    TRY(check_key(*key));
+    TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
+    // Clients of Determined AI send the whole project, with the key that it got by default.
+    if (*key == row.key) key.reset();
+    if (key) TRY(check_key(*key));
   }
   TRY(db::change_project(context_.pool, request.id(), name, description, key));
   TRY_ASSIGN(const auto row, db::get_project(context_.pool, request.id()));
@@ -221,6 +226,11 @@ Status ProjectService::PatchProject(const Caller& caller, const v1::PatchProject
 Status ProjectService::archive(const Caller& caller, const v1::ProjectActionRequest& request,
                                bool archived) const {
   TRY(check_project_changeable(caller, request.id()));
+  TRY_ASSIGN(const auto project, db::get_project(context_.pool, request.id()));
+  TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, project.workspace));
+  if (workspace.archived)
+    return fail(Code::kFailedPrecondition,
+                "workspace " + workspace.name + " is archived; unarchive it first");
   return db::archive_project(context_.pool, request.id(), archived);
 }
 
@@ -305,6 +315,7 @@ Status ProjectService::PutProjectNotes(const Caller&, const v1::PutProjectNotesR
 Status ProjectService::MoveProject(const Caller& caller, const v1::MoveProjectRequest& request,
                                    v1::ProjectActionResponse*) {
   TRY(check_project_changeable(caller, request.project_id()));
+  TRY(check_open(context_.pool, request.project_id()));
   TRY_ASSIGN(const auto workspace, db::get_workspace(context_.pool, request.destination_workspace_id()));
   TRY(check_takes_projects(workspace));
   TRY(db::move_project(context_.pool, request.project_id(), workspace.id));

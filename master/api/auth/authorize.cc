@@ -128,11 +128,23 @@ Status authorize_tokens(const Caller& caller, Action action, const std::vector<s
   return {};
 }
 
+/// First part of the user token of a task; the id of the allocation, a dot and its token follow.
+constexpr std::string_view kTaskPrefix = "task-";
+
+Result<db::Session> find_session(const Caller& caller, Sessions& sessions) {
+  const std::string_view token = caller.credentials.user_token;
+  const std::size_t dot = token.rfind('.');
+  if (!token.starts_with(kTaskPrefix) || dot == std::string_view::npos)
+    return sessions.find(caller.token_hash);
+  const AllocationId allocation{std::string(token.substr(kTaskPrefix.size(), dot - kTaskPrefix.size()))};
+  return sessions.find_task(allocation, token_hash(token.substr(dot + 1)));
+}
+
 Result<Caller> identify(Credentials credentials, Sessions& sessions) {
   Caller caller{.credentials = std::move(credentials)};
   if (caller.credentials.user_token.empty()) return fail(Code::kUnauthenticated, "not logged in");
   caller.token_hash = token_hash(caller.credentials.user_token);
-  auto session = sessions.find(caller.token_hash);
+  auto session = find_session(caller, sessions);
   if (!session && session.error().code == Code::kNotFound)
     return fail(Code::kUnauthenticated, "the session has ended; log in again");
   if (!session) return tl::unexpected(session.error());
@@ -154,6 +166,10 @@ std::string derived_token(std::string_view secret, const AllocationId& id) {
 }
 
 }  // namespace
+
+std::string task_user_token(const AllocationId& allocation, std::string_view token) {
+  return std::string(kTaskPrefix) + allocation.value + "." + std::string(token);
+}
 
 std::string peer_address(std::string_view peer) {
   constexpr std::string_view kNamed = "unix-abstract:";

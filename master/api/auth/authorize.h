@@ -90,6 +90,8 @@ void audit(db::Pool& pool, const Caller& caller, std::string_view method,
            const google::protobuf::Message* request, const Status& outcome,
            const google::protobuf::Message* response = nullptr);
 
+/// Token of a task's owner, from the token of one of its allocations.
+std::string task_user_token(const AllocationId& allocation, std::string_view token);
 /// The form in which tokens are stored: SHA-256 in hex.
 std::string token_hash(std::string_view token);
 /// Keeps the tokens of allocations that a release with derived tokens has started:

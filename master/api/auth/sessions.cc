@@ -7,19 +7,30 @@
 
 namespace det::api {
 
-Result<db::Session> Sessions::find(const std::string& token_hash) {
+template <typename Query>
+Result<db::Session> Sessions::cached(const std::string& key, const Query& query) {
   // A direct-mapped cache: its size is fixed, and tokens do not share a lock.
-  Shared<Known>& place = known_[std::hash<std::string>()(token_hash) % known_.size()];
+  Shared<Known>& place = known_[std::hash<std::string>()(key) % known_.size()];
   const auto known = place.get();
-  if (known && known->token_hash == token_hash && known->generation == generation_ &&
-      mono_now() - known->asked < kMaxAge && wall_now() < known->session.expires)
+  if (known && known->key == key && known->generation == generation_ && mono_now() - known->asked < kMaxAge &&
+      wall_now() < known->session.expires)
     return known->session;
   // The generation is read before the query: a change meanwhile may be missing from the result.
-  Known fresh{.token_hash = token_hash, .session = {}, .generation = generation_, .asked = mono_now()};
-  TRY_ASSIGN(fresh.session, db::find_session(pool_, token_hash));
+  Known fresh{.key = key, .session = {}, .generation = generation_, .asked = mono_now()};
+  TRY_ASSIGN(fresh.session, query());
   const auto found = std::make_shared<const Known>(std::move(fresh));
   place.set(found);
   return found->session;
+}
+
+Result<db::Session> Sessions::find(const std::string& token_hash) {
+  return cached(token_hash, [&] { return db::find_session(pool_, token_hash); });
+}
+
+Result<db::Session> Sessions::find_task(const AllocationId& allocation, const std::string& token_hash) {
+  if (!task_tokens_) return fail(Code::kNotFound, "task_user_tokens is off");
+  return cached(allocation.value + " " + token_hash,
+                [&] { return db::find_task_session(pool_, allocation, token_hash); });
 }
 
 bool changes_rights(std::string_view method) {

@@ -16,12 +16,15 @@ namespace det::api {
 /// Thread-safe. Bounded to 1,024 entries.
 class Sessions {
  public:
-  explicit Sessions(db::Pool& pool) : pool_(pool) {}
+  /// With `task_tokens`, user tokens of tasks (task_user_token) are accepted.
+  explicit Sessions(db::Pool& pool, bool task_tokens = false) : pool_(pool), task_tokens_(task_tokens) {}
 
   /// Returns the session of a token, as db::find_session. A cached entry is valid until rights change, until
   /// it expires, and for at most kMaxAge. Changes by other processes take effect after that time. Errors:
   /// those of db::find_session.
   Result<db::Session> find(const std::string& token_hash);
+  /// As find(), for the user token of a task. Errors: also kNotFound when they are not accepted.
+  Result<db::Session> find_task(const AllocationId& allocation, const std::string& token_hash);
   static constexpr Duration kMaxAge = std::chrono::seconds(5);
 
   /// Invalidates all entries. Called after a change of rights is durable.
@@ -33,15 +36,20 @@ class Sessions {
 
  private:
   struct Known {
-    std::string token_hash;
+    std::string key;
     db::Session session;
     std::uint64_t generation = 0;  ///< read before the query
     MonoTime asked;                ///< time of the query
   };
 
+  /// Returns the cached session of `key`, or the result of `query`.
+  template <typename Query>
+  Result<db::Session> cached(const std::string& key, const Query& query);
+
   db::Pool& pool_;
+  const bool task_tokens_;
   std::atomic<std::uint64_t> generation_{0};
-  /// Indexed by hash. Two tokens at the same index replace each other.
+  /// Indexed by the hash of the key. Two tokens at the same index replace each other.
   std::array<Shared<Known>, 1024> known_;
 };
 

@@ -330,6 +330,8 @@ void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCo
 void AgentService::start(core::StartAllocation command) {
   v1::AgentCommand message;
   to_proto(command, message.mutable_start());
+  if (context_.settings.task_user_tokens)
+    message.mutable_start()->set_user_token(task_user_token(command.allocation.id, command.token));
   const auto storages = context_.storages->get();
   if (command.config && !storages->named.empty()) {
     // Keys of storages are added here, so that no stored configuration has them.

@@ -197,8 +197,8 @@ Status answer(const Context& context, ExperimentId id, v1::CreateExperimentRespo
 
 }  // namespace
 
-Result<Json> task_account(const Caller& caller, const std::string& of_workspace) {
-  if (!caller.user.agent && of_workspace.empty()) return Json();
+Result<Json> task_account(const Context& context, const Caller& caller, const std::string& of_workspace) {
+  if (!caller.user.agent && of_workspace.empty() && !context.settings.tasks_as_root) return Json();
   Json account{{"uid", 0}, {"user", "root"}, {"gid", 0}, {"group", "root"}};
   if (const auto& own = caller.user.agent)
     account = {{"uid", own->uid}, {"user", own->user}, {"gid", own->gid}, {"group", own->group}};
@@ -255,7 +255,7 @@ Status create_experiment(const Context& context, const Caller& caller,
     TRY(expconf::check_entrypoint(parsed.config, paths_of(files), request.config_name()));
   TRY(check_storage(context, parsed.config, request));
   TRY(pin_source(context, parsed.config));
-  TRY_ASSIGN(const Json account, task_account(caller, to.agent_account));
+  TRY_ASSIGN(const Json account, task_account(context, caller, to.agent_account));
   parsed.config.resolved.erase("agent_user_group");  // a fork has the account of its submitter
   if (!account.is_null()) parsed.config.resolved["agent_user_group"] = account;
   for (const Problem& warning : parsed.warnings) response->add_config_warnings(make_utf8(to_string(warning)));

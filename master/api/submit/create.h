@@ -22,9 +22,9 @@ Status create_experiment(const Context& context, const Caller& caller,
                          v1::CreateExperimentResponse* response);
 
 /// Returns user and group that a task runs as: `uid`, `user`, `gid`, `group`. Those of the workspace
-/// (WorkspaceRow::agent_account; "": none) precede those of the caller. Null: tasks have no user of their
-/// own.
-Result<Json> task_account(const Caller& caller, const std::string& of_workspace);
+/// (WorkspaceRow::agent_account; "": none) precede those of the caller, and these the default of the cluster.
+/// Null: the agent chooses.
+Result<Json> task_account(const Context& context, const Caller& caller, const std::string& of_workspace);
 
 /// Returns a template as a layer of a configuration. Errors: a Problem with similar names when there is no
 /// such template or the caller may not see it.

@@ -176,7 +176,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   if (!known) {
     TRY_ASSIGN(const db::WorkspaceRow workspace, workspace_of(context, caller, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace.id));
-    TRY_ASSIGN(const Json account, task_account(caller, workspace.agent_account.value_or("")));
+    TRY_ASSIGN(const Json account, task_account(context, caller, workspace.agent_account.value_or("")));
     parsed.config.resolved.erase(kAgentUserGroup);
     if (!account.is_null()) parsed.config.resolved[kAgentUserGroup] = account;
     if (parsed.config.resolved.contains(kEventFiles))

@@ -37,7 +37,8 @@ Status TaskService::CreateGenericTask(const Caller& caller, const v1::CreateGene
     return fail(
         Code::kUnimplemented,
         "parentId, inheritContext: a task has no child tasks; create it without them, with its files");
-  db::GenericTask task{.config = request.config(), .forked_from = request.forked_from()};
+  db::GenericTask task{
+      .config = request.config(), .forked_from = request.forked_from(), .no_pause = request.no_pause()};
   v1::LaunchCommandRequest launch;
   *launch.mutable_files() = request.context_directory();
   std::optional<std::string> archive;
@@ -74,6 +75,24 @@ Status TaskService::GetGenericTaskConfig(const Caller&, const v1::GetGenericTask
   // launch_command() has parsed it before.
   TRY_ASSIGN(const YamlNode tree, parse_yaml(task.config, "config"));
   response->set_config(masked_json(to_json(tree).dump()));
+  return {};
+}
+
+Status TaskService::PauseGenericTask(const Caller&, const v1::PauseGenericTaskRequest& request,
+                                     v1::PauseGenericTaskResponse*) {
+  const TaskId id(request.task_id());
+  TRY_ASSIGN(const db::GenericTask task, generic_task(context_, id));
+  if (task.no_pause)
+    return fail(Code::kFailedPrecondition, "task " + id.value + " was created with noPause; kill it instead");
+  TRY(context_.loop.ask(core::PauseCommand{.task = id}));
+  return {};
+}
+
+Status TaskService::UnpauseGenericTask(const Caller&, const v1::UnpauseGenericTaskRequest& request,
+                                       v1::UnpauseGenericTaskResponse*) {
+  const TaskId id(request.task_id());
+  TRY(generic_task(context_, id));
+  TRY(context_.loop.ask(core::ResumeCommand{.task = id}));
   return {};
 }
 

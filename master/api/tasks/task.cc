@@ -151,6 +151,8 @@ TaskService::TaskService(const Context& context, Tunnels& tunnels)
   unary("CreateGenericTask", &TaskService::CreateGenericTask, context_.pools.submit);
   unary("GetGenericTaskConfig", &TaskService::GetGenericTaskConfig);
   unary("KillGenericTask", &TaskService::KillGenericTask);
+  unary("PauseGenericTask", &TaskService::PauseGenericTask);
+  unary("UnpauseGenericTask", &TaskService::UnpauseGenericTask);
   unary("PostTaskLogs", &TaskService::PostTaskLogs);
 }
 
@@ -209,8 +211,11 @@ Status TaskService::GetTask(const Caller&, const v1::GetTaskRequest& request, v1
     TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, id));
     TRY_ASSIGN(const auto generic, db::find_generic_task(context_.pool, id));
     task->set_task_type(generic ? v1::TASK_TYPE_GENERIC : task_type(row.interactive.kind));
-    task->set_task_state(generic_task_state(row.command.state));
-    if (generic) task->set_no_pause(true);
+    // A paused task may be resumed when its processes have ended.
+    task->set_task_state(row.command.state == core::State::kPaused && row.live
+                             ? v1::GENERIC_TASK_STATE_STOPPING_PAUSED
+                             : generic_task_state(row.command.state));
+    if (generic) task->set_no_pause(generic->no_pause);
     if (generic && !generic->forked_from.empty()) task->set_forked_from(generic->forked_from);
     to_proto(row.command.submitted, task->mutable_start_time());
     if (row.command.ended) to_proto(*row.command.ended, task->mutable_end_time());

@@ -51,6 +51,10 @@ class TaskService final : public Service {
   Status GetGenericTaskConfig(const Caller& caller, const v1::GetGenericTaskConfigRequest& request,
                               v1::GetGenericTaskConfigResponse* response);
   /// Idempotent. Errors: kNotFound.
+  Status PauseGenericTask(const Caller& caller, const v1::PauseGenericTaskRequest& request,
+                          v1::PauseGenericTaskResponse* response);
+  Status UnpauseGenericTask(const Caller& caller, const v1::UnpauseGenericTaskRequest& request,
+                            v1::UnpauseGenericTaskResponse* response);
   Status KillGenericTask(const Caller& caller, const v1::KillGenericTaskRequest& request,
                          v1::KillGenericTaskResponse* response);
   /// Stores up to 1,000 log lines that processes send themselves; lines are cut at 64 KiB. Durable when it

@@ -72,6 +72,19 @@ Result<Session> find_session(Pool& pool, const std::string& token_hash, Duration
   return session;
 }
 
+Result<Session> find_task_session(Pool& pool, const AllocationId& allocation, const std::string& token_hash) {
+  static const std::string sql =
+      "WITH live AS (SELECT 0::bigint AS id, coalesce(e.owner_id, c.owner_id) AS user_id,"
+      "  now() + interval '1 hour' AS expires, 'EDITOR' AS most"
+      "  FROM allocations a LEFT JOIN trials t ON t.id = a.trial_id"
+      "  LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN commands c ON c.id = a.command_id"
+      "  WHERE a.id = $1 AND a.state <> 'TERMINATED' AND $2 <> ''"
+      "  AND EXISTS (SELECT FROM json_array_elements(a.parts) part WHERE part ->> 'token' = $2))"
+      " SELECT " +
+      session_columns().sql() + " FROM live s JOIN users u ON u.id = s.user_id WHERE u.active";
+  return session_columns().one(pool.query(sql, allocation.value, token_hash), "session");
+}
+
 Status delete_session(Pool& pool, const std::string& token_hash) {
   // An access token stays as revoked, so that its owner can still see it in the list.
   TRY(pool.query(

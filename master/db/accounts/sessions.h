@@ -23,6 +23,9 @@ Result<std::int64_t> create_session(Pool& pool, UserId user, const std::string& 
 /// than `idle`, or an inactive user. Updates last_used at most once a minute.
 Result<Session> find_session(Pool& pool, const std::string& token_hash,
                              Duration idle = std::chrono::hours(12));
+/// Looks up the session of a task's owner by the token of an allocation. It is limited to the role Editor and
+/// has no id. kNotFound: no such token, the allocation has ended, or an inactive user.
+Result<Session> find_task_session(Pool& pool, const AllocationId& allocation, const std::string& token_hash);
 /// Ends a session. A login is deleted; an access token is kept as revoked. Succeeds when there is none.
 Status delete_session(Pool& pool, const std::string& token_hash);
 /// Deletes logins as soon as they have expired and access tokens 30 days after expiry. Returns the number of

@@ -14,8 +14,8 @@ const Columns<CommandRow>& command_columns() {
           [](Rows::Row& row, CommandRow& out) { return commands_table().read(row, out.command); }},
       column<&CommandRow::username>("u.name"), column<&CommandRow::display_name>("u.display_name"),
       // A terminated allocation holds no slots any more.
-      column<&CommandRow::live>(
-          "(SELECT nullif(a.state, 'TERMINATED') FROM allocations a WHERE a.command_id = c.id)"),
+      column<&CommandRow::live>("(SELECT nullif(a.state, 'TERMINATED') FROM allocations a"
+                                " WHERE a.command_id = c.id AND a.run = c.run)"),
       Column<CommandRow>{"coalesce(i.kind, ''), coalesce(i.idle_timeout_s, 0),"
                          " coalesce(i.experiment_ids, '{}'), coalesce(i.trial_ids, '{}')",
                          [](Rows::Row& row, CommandRow& out) -> Status {
@@ -95,18 +95,18 @@ Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool) {
 
 Status put_generic_task(Pool& pool, const TaskId& task, const GenericTask& row) {
   TRY(
-      pool.query("INSERT INTO generic_tasks (task_id, config, forked_from) VALUES ($1, $2, $3)"
+      pool.query("INSERT INTO generic_tasks (task_id, config, forked_from, no_pause) VALUES ($1, $2, $3, $4)"
                  " ON CONFLICT (task_id) DO NOTHING",
-                 task, seal_yaml(row.config), row.forked_from));
+                 task, seal_yaml(row.config), row.forked_from, row.no_pause));
   return {};
 }
 
 Result<std::optional<GenericTask>> find_generic_task(Pool& pool, const TaskId& task) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT config, forked_from FROM generic_tasks WHERE task_id = $1", task));
+             pool.query("SELECT config, forked_from, no_pause FROM generic_tasks WHERE task_id = $1", task));
   if (rows.empty()) return std::optional<GenericTask>();
   GenericTask found;
-  rows[0].into(found.config, found.forked_from);
+  rows[0].into(found.config, found.forked_from, found.no_pause);
   TRY_ASSIGN(found.config, open_yaml(std::move(found.config)));
   return std::optional(std::move(found));
 }

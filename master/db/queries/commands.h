@@ -49,6 +49,7 @@ Result<std::vector<CommandRow>> list_idle_timeouts(Pool& pool);
 struct GenericTask {
   std::string config;       ///< As submitted, YAML. Sealed in the table (at_rest.h).
   std::string forked_from;  ///< Task id; "": none.
+  bool no_pause = false;    ///< Its submitter does not allow pauses.
 };
 /// Stores the submission of a command. Idempotent. Fails for a command that does not exist.
 Status put_generic_task(Pool& pool, const TaskId& task, const GenericTask& row);

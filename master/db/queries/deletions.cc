@@ -30,7 +30,7 @@ Status delete_commands(Connection& connection, std::int64_t workspace) {
       connection.query("UPDATE cluster SET last_command = greatest(last_command,"
                        " (SELECT max(id) FROM commands))"));
   constexpr const char* kStatements[] = {
-      "INSERT INTO past_usage SELECT 0, c.owner_id, c.workspace_id, '{}', a.pool, a.slots, a.started,"
+      "INSERT INTO past_usage SELECT 0, c.owner_id, a.workspace_id, '{}', a.pool, a.slots, a.started,"
       " greatest(a.started, a.ended), a.id FROM commands c JOIN allocations a ON a.command_id = c.id"
       " WHERE c.id = ANY ($1) AND a.slots > 0 AND a.ended IS NOT NULL",
       "DELETE FROM task_logs l USING commands c WHERE c.id = ANY ($1) AND l.task_id = c.task_id",

@@ -283,9 +283,9 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
                          " experiments)), last_trial = greatest(last_trial, (SELECT max(id) FROM trials))"));
     constexpr const char* kStatements[] = {
         // Usage reports still cover deleted experiments.
-        "INSERT INTO past_usage SELECT e.id, e.owner_id, p.workspace_id, e.labels, a.pool, a.slots, "
+        "INSERT INTO past_usage SELECT e.id, e.owner_id, a.workspace_id, e.labels, a.pool, a.slots, "
         "a.started, greatest(a.started, a.ended), a.id"
-        " FROM experiments e JOIN projects p ON p.id = e.project_id JOIN trials t ON t.experiment_id = e.id"
+        " FROM experiments e JOIN trials t ON t.experiment_id = e.id"
         " JOIN allocations a ON a.trial_id = t.id WHERE e.id = $1 AND a.slots > 0 AND a.ended IS NOT NULL",
         "DELETE FROM task_logs l USING trials t WHERE t.experiment_id = $1 AND l.task_id = t.task_id",
         "DELETE FROM log_positions p USING allocations a, trials t WHERE t.experiment_id = $1 AND a.trial_id "

@@ -7,11 +7,11 @@ namespace {
 const std::string kUsage =
     "SELECT coalesce(e.id, 0) AS experiment_id, coalesce(e.owner_id, c.owner_id) AS owner_id,"
     " coalesce(e.labels, '{}') AS labels, a.pool, a.slots, a.started, a.ended,"
-    " coalesce(p.workspace_id, c.workspace_id) AS workspace_id, a.id AS allocation_id,"
+    " a.workspace_id, a.id AS allocation_id,"
     " coalesce((SELECT i.kind FROM interactive_tasks i WHERE i.task_id = c.task_id),"
     "  CASE WHEN c.id IS NULL THEN 'TRIAL' ELSE 'COMMAND' END) AS task_type"
     " FROM allocations a LEFT JOIN trials t ON t.id = a.trial_id"
-    " LEFT JOIN experiments e ON e.id = t.experiment_id LEFT JOIN projects p ON p.id = e.project_id"
+    " LEFT JOIN experiments e ON e.id = t.experiment_id"
     " LEFT JOIN commands c ON c.id = a.command_id"
     " WHERE tstzrange(a.started, greatest(a.started, coalesce(a.ended, 'infinity'))) && tstzrange($1, $2)"
     " UNION ALL SELECT experiment_id, owner_id, labels, pool, slots, started, ended, workspace_id,"

@@ -172,6 +172,7 @@ const Table<core::Command>& commands_table() {
           field<&Command::owner>("owner_id", kFirst),
           field<&Command::workspace>("workspace_id", kFirst),
           field<&Command::state>("state"),
+          field<&Command::run>("run"),
           {"config", kFirst,
            [](const Command& row, Params& out) { out.add(seal_config(row.config->resolved)); },
            [](Rows::Row& row, Command& out) {
@@ -202,6 +203,7 @@ const Table<core::Allocation>& allocations_table() {
           field<&Allocation::run>("run"),
           field<&Allocation::state>("state"),
           field<&Allocation::pool>("pool"),
+          field<&Allocation::workspace>("workspace_id"),
           field<&Allocation::parts>("parts", kAlways, "::json"),
           {"slots", kAlways, [](const Allocation& row, Params& out) { out.add(row.slot_count()); }},
           field<&Allocation::port>("port"),

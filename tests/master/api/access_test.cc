@@ -297,6 +297,7 @@ TEST_CASE("every method admits exactly the callers listed in access.case") {
 
 TEST_CASE("a restricted editor starts, changes and enters no tasks that are no trials") {
   const std::set<std::string> more{"TaskService/CreateGenericTask", "TaskService/KillGenericTask",
+                                   "TaskService/PauseGenericTask", "TaskService/UnpauseGenericTask",
                                    "TaskService/Connect"};
   Lab lab;
   lab.restrict_editor();

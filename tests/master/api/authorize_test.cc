@@ -29,6 +29,18 @@ TEST_CASE("a method that is not in the table is refused") {
   CHECK(caller.error().code == Code::kPermissionDenied);
 }
 
+TEST_CASE("user tokens of tasks are refused without the setting") {
+  db::Pool pool({.url = "host=/nowhere"});
+  const std::string token = task_user_token(AllocationId("1.a.2"), "secret");
+  CHECK(token == "task-1.a.2.secret");
+  Sessions off(pool), on(pool, true);
+  CHECK(authorize("/det.v1.AuthService/CurrentUser", {.user_token = token}, off).error().code ==
+        Code::kUnauthenticated);
+  // With it the database is asked.
+  CHECK(authorize("/det.v1.AuthService/CurrentUser", {.user_token = token}, on).error().code !=
+        Code::kUnauthenticated);
+}
+
 TEST_CASE("an address makes no agent") {
   db::Pool pool({.url = "host=/nowhere"});
   Sessions sessions(pool);

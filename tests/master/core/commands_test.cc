@@ -111,6 +111,36 @@ TEST_CASE("a command can be killed while it waits, is about to start, or runs") 
   CHECK(code_of(bench.step(KillCommand{0, TaskId("other")})) == Code::kNotFound);
 }
 
+TEST_CASE("a paused command gives its slots back, and runs again from its beginning when it is resumed") {
+  Commands bench;
+  const CommandId id = bench.launch("c", 1);
+  bench.update(id, AllocationState::kRunning);
+  REQUIRE(*bench.step(PauseCommand{0, TaskId("c")}));
+  CHECK(bench.sends<KillAllocation>().size() == 1);
+  CHECK(bench.state(id) == State::kPaused);
+  CHECK(*bench.step(PauseCommand{0, TaskId("c")}));
+  CHECK(code_of(bench.step(ResumeCommand{0, TaskId("c")})) == Code::kFailedPrecondition);
+  bench.exit(id, ExitKind::kStopped);
+  CHECK(bench.state(id) == State::kPaused);
+  CHECK_FALSE(bench.row(id).exit);
+  bench.restart();
+  bench.connect("a", 1);
+  CHECK(bench.runs(id) == 1);
+  SECTION("resumed") {
+    REQUIRE(*bench.step(ResumeCommand{0, TaskId("c")}));
+    CHECK(*bench.step(ResumeCommand{0, TaskId("c")}));
+    CHECK(bench.state(id) == State::kActive);
+    CHECK(bench.runs(id) == 2);
+    CHECK(bench.row(id).run == 2);
+  }
+  SECTION("killed") {
+    REQUIRE(*bench.step(KillCommand{0, TaskId("c")}));
+    CHECK(bench.state(id) == State::kCanceled);
+    CHECK(code_of(bench.step(ResumeCommand{0, TaskId("c")})) == Code::kFailedPrecondition);
+  }
+  SECTION("unknown") { CHECK(code_of(bench.step(PauseCommand{0, TaskId("other")})) == Code::kNotFound); }
+}
+
 TEST_CASE("a lost command is not run again") {
   Commands bench;
   const CommandId id = bench.launch("c", 1);

@@ -356,11 +356,11 @@ TEST_CASE("the task log records the lifecycle") {
   for (const auto& line : bench.disk().logs) all += line.text + "\n";
   CHECK(all ==
         "scheduling trial 1 (experiment 1, run 1)\n"
-        "trial 1 was assigned to agent a1 (1 slot)\n"
+        "New trial runner: trial 1 was assigned to agent a1 (1 slot)\n"
         "exited: exit code 7\n"
         "restarting (1 of 1)\n"
         "scheduling trial 1 (experiment 1, run 2)\n"
-        "trial 1 was assigned to agent a1 (1 slot)\n");
+        "New trial runner: trial 1 was assigned to agent a1 (1 slot)\n");
 }
 
 }  // namespace

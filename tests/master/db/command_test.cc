@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "master/db/accounts/roles.h"
+#include "master/db/accounts/sessions.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/cluster.h"
 #include "master/db/queries/commands.h"
@@ -16,6 +17,7 @@ namespace {
 core::Command plain_command(std::int64_t id) {
   core::Command row = Sampler(1).command(CommandId(id));
   row.state = core::State::kActive;
+  row.run = 1;
   row.ended.reset();
   row.exit.reset();
   return row;
@@ -23,6 +25,9 @@ core::Command plain_command(std::int64_t id) {
 core::Allocation allocation_of(std::int64_t id, core::AllocationState state) {
   core::Allocation row = Sampler(2).allocation("command-" + std::to_string(id) + ".1", CommandId(id));
   row.state = state;
+  row.run = 1;
+  row.workspace = id == 3 ? 2 : 1;
+  row.parts.front().token_hash = "hash of " + row.id.value;
   return row;
 }
 
@@ -69,6 +74,21 @@ TEST_CASE("a command is read with its owner and the state of its allocation") {
   CHECK(db::get_command(three.pool, TaskId("command-4")).error().code == Code::kNotFound);
 }
 
+TEST_CASE("a command that was paused has the state of its newest allocation") {
+  Three three;
+  RunningStore store(open_store(three.database));
+  core::Command again = plain_command(2);
+  again.run = 2;
+  core::Allocation first = allocation_of(2, core::AllocationState::kTerminated);
+  core::Allocation second = allocation_of(2, core::AllocationState::kPulling);
+  second.id = AllocationId("command-2.2");
+  second.run = 2;
+  store.write({core::PutCommand{again}, core::PutAllocation{first}});
+  CHECK_FALSE(db::get_command(three.pool, TaskId("command-2"))->live);
+  store.write({core::PutAllocation{second}});
+  CHECK(db::get_command(three.pool, TaskId("command-2"))->live == core::AllocationState::kPulling);
+}
+
 TEST_CASE("commands are filtered by visibility, owner and workspace, sorted, and paged") {
   Three three;
   CHECK(three.listed({}) == Ids{"command-1", "command-2", "command-3"});
@@ -94,6 +114,23 @@ TEST_CASE("a task is a trial or a command and ends with it") {
   REQUIRE(placed);
   CHECK(*placed == std::vector<std::optional<std::int64_t>>{2, 1, std::nullopt});
   CHECK(db::list_allocations(three.pool, CommandId(2))->size() == 1);
+}
+
+TEST_CASE("the token of an allocation is a session of its owner, as an Editor, until the allocation ends") {
+  Three three;
+  const AllocationId runs("command-2.1"), ended("command-3.1");
+  const auto session = db::find_task_session(three.pool, runs, "hash of command-2.1");
+  REQUIRE(session);
+  CHECK(session->user.id == UserId(1));
+  CHECK(session->limited);
+  // The owner is an administrator.
+  CHECK(session->grants.everywhere() == db::Role::kEditor);
+  for (const auto& [id, hash] :
+       {std::pair(runs, "other"), std::pair(runs, ""), std::pair(ended, "hash of command-3.1"),
+        std::pair(ended, "hash of command-2.1")})
+    CHECK(db::find_task_session(three.pool, id, hash).error().code == Code::kNotFound);
+  REQUIRE(three.pool.query("UPDATE users SET active = false WHERE id = 1"));
+  CHECK(db::find_task_session(three.pool, runs, "hash of command-2.1").error().code == Code::kNotFound);
 }
 
 TEST_CASE("holders of a pool's slots are read with their start times") {

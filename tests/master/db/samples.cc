@@ -113,6 +113,7 @@ core::Command Sampler::command(CommandId id) {
     row.state = core::State::kError;
     row.ended = time();
   }
+  row.run = 1 + static_cast<RunNumber>(integer(9));
   row.queue = {.pool = text(),
                .priority = 1 + static_cast<int>(integer(99)),
                .weight = random_.uniform(),
@@ -143,6 +144,7 @@ core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
   row.run = static_cast<RunNumber>(integer(100));
   row.state = static_cast<core::AllocationState>(integer(5));
   row.pool = text();
+  row.workspace = integer(1000);
   for (std::int64_t parts = 1 + integer(2); parts > 0; --parts) {
     core::AllocationPart& part = row.parts.emplace_back();
     part.agent = AgentId(text());
@@ -190,15 +192,15 @@ void show(std::ostream& out, const core::Trial& t) {
 }
 void show(std::ostream& out, const core::Command& c) {
   out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'
-      << core::state_name(c.state) << '|' << dump_json(c.config->resolved) << '|' << c.code_archive << '|'
-      << c.submitted.micros << '|' << show(c.ended) << '|' << c.queue.pool << '/' << c.queue.priority << '/'
-      << c.queue.weight << '/' << c.queue.position << '|';
+      << core::state_name(c.state) << '|' << c.run << '|' << dump_json(c.config->resolved) << '|'
+      << c.code_archive << '|' << c.submitted.micros << '|' << show(c.ended) << '|' << c.queue.pool << '/'
+      << c.queue.priority << '/' << c.queue.weight << '/' << c.queue.position << '|';
   if (c.exit) out << static_cast<int>(c.exit->kind) << '/' << c.exit->code << '/' << c.exit->message;
   out << '\n';
 }
 void show(std::ostream& out, const core::Allocation& a) {
   out << "allocation " << a.id << '|' << a.task << '|' << a.run << '|' << core::allocation_state_name(a.state)
-      << '|' << a.pool << '|' << a.port << '|';
+      << '|' << a.pool << '|' << a.workspace << '|' << a.port << '|';
   for (const core::AllocationPart& part : a.parts) {
     out << part.agent << '/' << part.agent_instance << '/' << part.address << '/' << part.token_hash << '/'
         << core::allocation_state_name(part.state) << '/';

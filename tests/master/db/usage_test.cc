@@ -23,6 +23,7 @@ core::Allocation allocation(const std::string& id, TaskKey task, WallTime starte
   row.run = 1;
   row.state = ended ? core::AllocationState::kTerminated : core::AllocationState::kRunning;
   row.pool = task.number() % 2 == 0 ? "even" : "odd";
+  row.workspace = task.as<TrialId>() ? task.number() : 1;
   core::AllocationPart& part = row.parts.emplace_back();
   part.agent = AgentId("a");
   for (int slot = 0; slot < slots; ++slot) part.slots.push_back(slot);
@@ -114,6 +115,20 @@ TEST_CASE("only visible workspaces are counted") {
         Approx(101));
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{2})[0].total == Approx(10));
   CHECK(cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{})[0].total == 0);
+}
+
+TEST_CASE("usage stays in the workspace where it was, when the project moves and the experiment is deleted") {
+  Cluster cluster;
+  cluster.run("b", TrialId(2), kFirst, kFirst + 10 * kSecond, 1);
+  const auto total = [&](std::int64_t workspace) {
+    return cluster.days("2026-01-01", "2026-01-01", false, std::vector<std::int64_t>{workspace})[0].total;
+  };
+  REQUIRE(cluster.pool.query("UPDATE projects SET workspace_id = 1 WHERE id = 2"));
+  CHECK(total(1) == 0);
+  CHECK(total(2) == Approx(10));
+  REQUIRE(db::delete_experiment(cluster.pool, ExperimentId(2)));
+  CHECK(total(1) == 0);
+  CHECK(total(2) == Approx(10));
 }
 
 TEST_CASE("the usage of a deleted experiment is kept") {

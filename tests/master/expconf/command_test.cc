@@ -51,6 +51,25 @@ TEST_CASE("a template of experiments and commands may set the slots of commands"
   CHECK(wrong.error().problems.at(0).path == "resources.slots");
 }
 
+TEST_CASE("without launch_error a command waits for slots of its template only") {
+  ClusterFacts cluster;
+  cluster.pools = {"default"};
+  cluster.default_pool = "default";
+  cluster.launch_error = false;
+  cluster.unfit = [](const std::string&, int slots, bool) {
+    return slots > 8 ? std::string("too many") : "";
+  };
+  Defaults defaults;
+  defaults.template_ = Document{"template \"t\"", "resources: {slots: 9}"};
+  const auto waits = parse_command("entrypoint: [x]", "c.yaml", defaults, &cluster);
+  REQUIRE(waits);
+  REQUIRE(waits->warnings.size() == 1);
+  CHECK(waits->warnings[0].message.find("it waits until there is one") != std::string::npos);
+  const auto refused = parse_command("entrypoint: [x]\nresources: {slots: 9}", "c.yaml", defaults, &cluster);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().problems.at(0).message.find("request unfulfillable") != std::string::npos);
+}
+
 TEST_CASE("task policies override and bound command configurations") {
   Defaults defaults;
   defaults.policies = {
