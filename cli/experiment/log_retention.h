@@ -14,11 +14,13 @@ struct LogRetention {
   bool forever = false;
 
   void declare(CLI::App& app) {
-    CLI::Option_group* const group = app.add_option_group("");
-    group->require_option(1);
-    group->add_option("--days", days, "Days to keep the logs after the end of each trial, up to 32767.")
-        ->check(CLI::Range(0, 32767));
-    group->add_flag("--forever", forever, "Keep the logs.");
+    CLI::Option* const limit =
+        app.add_option("--days", days, "Days to keep the logs after the end of each trial, up to 32767.")
+            ->check(CLI::Range(0, 32767));
+    CLI::Option* const keep = app.add_flag("--forever", forever, "Keep the logs.")->excludes(limit);
+    app.final_callback([limit, keep] {
+      if (limit->count() + keep->count() == 0) throw CLI::RequiredError("--days or --forever");
+    });
   }
   /// Returns the number for the API; -1 keeps the logs.
   int sent() const { return forever ? -1 : days; }

@@ -249,8 +249,10 @@ def main():
     settings = ["--webhooks-allowed-hosts", "localhost"] + (["--launch-error=false"] if "2a" not in options.marker else [])
     # Tests of roles expect that new users have none.
     settings += ["--new-user-role=none"] if "rbac" in options.marker else []
-    # Experiments mount /tmp, and an agent refuses mounts that show its own files.
+    # Experiments mount /tmp below itself, and an agent refuses mounts that show its own files.
     tempfile.tempdir = str(ROOT / "build")
+    for name in ("somepath", "work_dir"):
+        pathlib.Path("/tmp", name).mkdir(exist_ok=True)
     # As on Determined's test clusters: tasks see themselves as root and have a token of their user.
     settings += ["--task-user-tokens", "--default-task-user=root"]
     with tempfile.TemporaryDirectory(prefix="det-storage-") as storage, \

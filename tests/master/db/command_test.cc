@@ -118,12 +118,12 @@ TEST_CASE("a task is a trial or a command and ends with it") {
 
 TEST_CASE("the token of an allocation is a session of its owner, as an Editor, until the allocation ends") {
   Three three;
+  REQUIRE(three.pool.query("UPDATE users SET admin = true WHERE id = 1"));
   const AllocationId runs("command-2.1"), ended("command-3.1");
   const auto session = db::find_task_session(three.pool, runs, "hash of command-2.1");
   REQUIRE(session);
   CHECK(session->user.id == UserId(1));
   CHECK(session->limited);
-  // The owner is an administrator.
   CHECK(session->grants.everywhere() == db::Role::kEditor);
   for (const auto& [id, hash] :
        {std::pair(runs, "other"), std::pair(runs, ""), std::pair(ended, "hash of command-3.1"),
