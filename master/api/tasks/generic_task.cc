@@ -29,6 +29,14 @@ Result<std::string> forked_config(const std::string& base, const std::string& ow
   return to_yaml(merged);
 }
 
+/// The core drops ended commands, so it does not find one that ended long ago.
+Status changed(const Result<core::ReplyValue>& done, const TaskId& id) {
+  if (done) return {};
+  if (done.error().code == Code::kNotFound)
+    return fail(Code::kFailedPrecondition, "task " + id.value + " has ended");
+  return tl::unexpected(done.error());
+}
+
 }  // namespace
 
 Status TaskService::CreateGenericTask(const Caller& caller, const v1::CreateGenericTaskRequest& request,
@@ -84,16 +92,14 @@ Status TaskService::PauseGenericTask(const Caller&, const v1::PauseGenericTaskRe
   TRY_ASSIGN(const db::GenericTask task, generic_task(context_, id));
   if (task.no_pause)
     return fail(Code::kFailedPrecondition, "task " + id.value + " was created with noPause; kill it instead");
-  TRY(context_.loop.ask(core::PauseCommand{.task = id}));
-  return {};
+  return changed(context_.loop.ask(core::PauseCommand{.task = id}), id);
 }
 
 Status TaskService::UnpauseGenericTask(const Caller&, const v1::UnpauseGenericTaskRequest& request,
                                        v1::UnpauseGenericTaskResponse*) {
   const TaskId id(request.task_id());
   TRY(generic_task(context_, id));
-  TRY(context_.loop.ask(core::ResumeCommand{.task = id}));
-  return {};
+  return changed(context_.loop.ask(core::ResumeCommand{.task = id}), id);
 }
 
 Status TaskService::KillGenericTask(const Caller&, const v1::KillGenericTaskRequest& request,

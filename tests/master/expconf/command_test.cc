@@ -168,7 +168,7 @@ TEST_CASE("shared memory of a command has the size of its configuration, or of t
   CHECK(size(read("entrypoint: x", defaults)) == 4096);
 }
 
-TEST_CASE("a command larger than every agent is refused, or accepted with a warning") {
+TEST_CASE("a command larger than every agent is refused, also without launch_error") {
   ClusterFacts facts;
   facts.pools = {"default"};
   facts.default_pool = "default";
@@ -180,9 +180,7 @@ TEST_CASE("a command larger than every agent is refused, or accepted with a warn
   CHECK_FALSE(parse_command("entrypoint: x\nresources: {slots: 3}", "c.yaml", {}, &facts));
   CHECK_FALSE(parse_command("entrypoint: x\nresources: {resource_pool: other}", "c.yaml", {}, &facts));
   facts.launch_error = false;
-  const auto waits = parse_command("entrypoint: x\nresources: {slots: 3}", "c.yaml", {}, &facts);
-  REQUIRE(waits);
-  CHECK(waits->warnings.size() == 1);
+  CHECK_FALSE(parse_command("entrypoint: x\nresources: {slots: 3}", "c.yaml", {}, &facts));
 }
 
 }  // namespace
