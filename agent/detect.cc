@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "common/gpu/nvml.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/gpu/nvml.h"
 
 namespace det::agent {
 namespace {

@@ -13,9 +13,9 @@
 #include "agent/core/slot_health.h"
 #include "agent/detect.h"
 #include "agent/gpu/faults.h"
-#include "common/gpu/nvml.h"
 #include "common/base/event.h"
 #include "common/base/queue.h"
+#include "common/gpu/nvml.h"
 
 namespace det::agent {
 

@@ -36,8 +36,8 @@ class EventParser {
 class EventStream {
  public:
   /// Connects. The stream resumes after the event with id `after`; "" starts with the next event. Errors:
-  /// kUnavailable (master unreachable or not trusted, or the response is no event stream), kFailedPrecondition
-  /// (no libcurl). Blocks for at most 10 s for the connection and 20 s in all.
+  /// kUnavailable (master unreachable or not trusted, or the response is no event stream),
+  /// kFailedPrecondition (no libcurl). Blocks for at most 10 s for the connection and 20 s in all.
   static Result<EventStream> open(const Client& client, const std::string& after = "");
   EventStream(EventStream&&) noexcept;
   EventStream& operator=(EventStream&&) noexcept;

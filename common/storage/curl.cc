@@ -13,8 +13,7 @@ Result<const Curl*> load() {
   static Curl functions;
   auto library = SharedLibrary::open(kLibrary);
   if (!library)
-    return fail(Code::kFailedPrecondition,
-                "libcurl is needed; install libcurl4: " + library.error().message);
+    return fail(Code::kFailedPrecondition, "libcurl is needed; install libcurl4: " + library.error().message);
   library->find(functions.global_init, "curl_global_init")
       .find(functions.easy_init, "curl_easy_init")
       .find(functions.easy_reset, "curl_easy_reset")

@@ -35,11 +35,24 @@ void page(const List& all, const Request& request, Target* target, v1::Paginatio
 
 Status missing(const std::string& what) { return {grpc::StatusCode::NOT_FOUND, what + " not found"}; }
 
-struct Auth : FakeService {
-  Auth() {
-    serve(v1::AuthService::Login, &Auth::Login);
-    serve(v1::AuthService::Logout, &Auth::Logout);
-    serve(v1::AuthService::CurrentUser, &Auth::CurrentUser);
+struct Cluster : FakeService {
+  explicit Cluster(World& w) : world(w) {
+    serve(v1::ClusterService::GetMaster, &Cluster::GetMaster);
+    serve(v1::ClusterService::GetAgents, &Cluster::GetAgents);
+    serve(v1::AuthService::Login, &Cluster::Login);
+    serve(v1::AuthService::Logout, &Cluster::Logout);
+    serve(v1::AuthService::CurrentUser, &Cluster::CurrentUser);
+  }
+
+  Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) {
+    response->set_release("9.9.9");
+    response->set_cluster_id("cluster-1");
+    return Status::OK;
+  }
+  Status GetAgents(ServerContext* context, const v1::GetAgentsRequest*, v1::GetAgentsResponse* response) {
+    NEEDS_TOKEN(context);
+    for (const v1::Agent& agent : world.agents) *response->add_agents() = agent;
+    return Status::OK;
   }
   Status Login(ServerContext*, const v1::LoginRequest* request, v1::LoginResponse* response) {
     if (request->username() != "admin" || request->password() != "secret password")
@@ -56,23 +69,6 @@ struct Auth : FakeService {
                      v1::CurrentUserResponse* response) {
     NEEDS_TOKEN(context);
     response->mutable_user()->set_username("admin");
-    return Status::OK;
-  }
-};
-
-struct Cluster : FakeService {
-  explicit Cluster(World& w) : world(w) {
-    serve(v1::ClusterService::GetMaster, &Cluster::GetMaster);
-    serve(v1::ClusterService::GetAgents, &Cluster::GetAgents);
-  }
-  Status GetMaster(ServerContext*, const v1::GetMasterRequest*, v1::GetMasterResponse* response) {
-    response->set_release("9.9.9");
-    response->set_cluster_id("cluster-1");
-    return Status::OK;
-  }
-  Status GetAgents(ServerContext* context, const v1::GetAgentsRequest*, v1::GetAgentsResponse* response) {
-    NEEDS_TOKEN(context);
-    for (const v1::Agent& agent : world.agents) *response->add_agents() = agent;
     return Status::OK;
   }
   World& world;
@@ -93,6 +89,8 @@ struct Experiments : FakeService {
     serve(v1::ExperimentService::PauseExperiment, &Experiments::PauseExperiment);
     serve(v1::ExperimentService::CancelExperiment, &Experiments::CancelExperiment);
     serve(v1::ExperimentService::KillExperiment, &Experiments::KillExperiment);
+    serve(v1::DiagnosisService::GetDiagnosis, &Experiments::GetDiagnosis);
+    serve(v1::BracketService::GetExperimentBrackets, &Experiments::GetExperimentBrackets);
   }
 
   Status UploadExperiment(ServerContext* context, grpc::ServerReader<v1::UploadExperimentRequest>* reader,
@@ -195,25 +193,11 @@ struct Experiments : FakeService {
   Status PauseExperiment(ServerContext* c, const Request* r, Response*) { return act("pause", c, r); }
   Status CancelExperiment(ServerContext* c, const Request* r, Response*) { return act("cancel", c, r); }
   Status KillExperiment(ServerContext* c, const Request* r, Response*) { return act("kill", c, r); }
-  World& world;
-};
-
-struct Diagnoses : FakeService {
-  explicit Diagnoses(World& w) : world(w) {
-    serve(v1::DiagnosisService::GetDiagnosis, &Diagnoses::GetDiagnosis);
-  }
   Status GetDiagnosis(ServerContext* context, const v1::GetDiagnosisRequest*,
                       v1::GetDiagnosisResponse* response) {
     NEEDS_TOKEN(context);
     *response = world.diagnosis;
     return Status::OK;
-  }
-  World& world;
-};
-
-struct Brackets : FakeService {
-  explicit Brackets(World& w) : world(w) {
-    serve(v1::BracketService::GetExperimentBrackets, &Brackets::GetExperimentBrackets);
   }
   Status GetExperimentBrackets(ServerContext* context, const v1::GetExperimentBracketsRequest*,
                                v1::GetExperimentBracketsResponse* response) {
@@ -230,7 +214,11 @@ struct Templates : FakeService {
     serve(v1::TemplateService::GetTemplate, &Templates::GetTemplate);
     serve(v1::TemplateService::PutTemplate, &Templates::PutTemplate);
     serve(v1::TemplateService::DeleteTemplate, &Templates::DeleteTemplate);
+    serve(v1::ConfigPolicyService::GetGlobalConfigPolicies, &Templates::GetGlobalConfigPolicies);
+    serve(v1::ConfigPolicyService::PutGlobalConfigPolicies, &Templates::PutGlobalConfigPolicies);
+    serve(v1::ConfigPolicyService::DeleteGlobalConfigPolicies, &Templates::DeleteGlobalConfigPolicies);
   }
+
   Status GetTemplates(ServerContext* context, const v1::GetTemplatesRequest*,
                       v1::GetTemplatesResponse* response) {
     NEEDS_TOKEN(context);
@@ -260,15 +248,6 @@ struct Templates : FakeService {
                         v1::DeleteTemplateResponse*) {
     NEEDS_TOKEN(context);
     return world.templates.erase(request->template_name()) > 0 ? Status::OK : missing("template");
-  }
-  World& world;
-};
-
-struct Policies : FakeService {
-  explicit Policies(World& w) : world(w) {
-    serve(v1::ConfigPolicyService::GetGlobalConfigPolicies, &Policies::GetGlobalConfigPolicies);
-    serve(v1::ConfigPolicyService::PutGlobalConfigPolicies, &Policies::PutGlobalConfigPolicies);
-    serve(v1::ConfigPolicyService::DeleteGlobalConfigPolicies, &Policies::DeleteGlobalConfigPolicies);
   }
   Status GetGlobalConfigPolicies(ServerContext* context, const v1::GetGlobalConfigPoliciesRequest*,
                                  v1::GetConfigPoliciesResponse* response) {
@@ -355,7 +334,9 @@ struct Logs : FakeService {
     serve(v1::LogService::TrialLogs, &Logs::TrialLogs);
     serve(v1::LogService::PutTrialRetainLogs, &Logs::PutTrialRetainLogs);
     serve(v1::LogService::PutExperimentRetainLogs, &Logs::PutExperimentRetainLogs);
+    serve(v1::TaskService::TaskLogs, &Logs::TaskLogs);
   }
+
   Status TrialLogs(ServerContext* context, const v1::TrialLogsRequest* request,
                    grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
@@ -375,11 +356,6 @@ struct Logs : FakeService {
     world.retentions.push_back(object + ": " + std::to_string(days));
     return Status::OK;
   }
-  World& world;
-};
-
-struct Tasks : FakeService {
-  explicit Tasks(World& w) : world(w) { serve(v1::TaskService::TaskLogs, &Tasks::TaskLogs); }
   Status TaskLogs(ServerContext* context, const v1::TaskLogsRequest* request,
                   grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
@@ -392,7 +368,12 @@ struct Checkpoints : FakeService {
   explicit Checkpoints(World& w) : world(w) {
     serve(v1::CheckpointService::GetCheckpoint, &Checkpoints::GetCheckpoint);
     serve(v1::CheckpointService::DownloadCheckpoint, &Checkpoints::DownloadCheckpoint);
+    serve(v1::MediaService::GetTrialFiles, &Checkpoints::GetTrialFiles);
+    serve(v1::MediaService::ProfileTrial, &Checkpoints::ProfileTrial);
+    serve(v1::MediaService::GetTrialProfile, &Checkpoints::GetTrialProfile);
+    serve(v1::MediaService::DownloadTrialFile, &Checkpoints::DownloadTrialFile);
   }
+
   Status GetCheckpoint(ServerContext* context, const v1::GetCheckpointRequest* request,
                        v1::GetCheckpointResponse* response) {
     NEEDS_TOKEN(context);
@@ -411,16 +392,6 @@ struct Checkpoints : FakeService {
       writer->Write(part);
     }
     return Status::OK;
-  }
-  World& world;
-};
-
-struct Media : FakeService {
-  explicit Media(World& w) : world(w) {
-    serve(v1::MediaService::GetTrialFiles, &Media::GetTrialFiles);
-    serve(v1::MediaService::ProfileTrial, &Media::ProfileTrial);
-    serve(v1::MediaService::GetTrialProfile, &Media::GetTrialProfile);
-    serve(v1::MediaService::DownloadTrialFile, &Media::DownloadTrialFile);
   }
   Status GetTrialFiles(ServerContext* context, const v1::GetTrialFilesRequest*,
                        v1::GetTrialFilesResponse* response) {
@@ -473,25 +444,14 @@ struct FakeMaster::Services {
         experiments(world),
         trials(world),
         logs(world),
-        tasks(world),
         checkpoints(world),
-        templates(world),
-        policies(world),
-        diagnoses(world),
-        brackets(world),
-        media(world) {}
-  Auth auth;
+        templates(world) {}
   Cluster cluster;
   Experiments experiments;
   Trials trials;
   Logs logs;
-  Tasks tasks;
   Checkpoints checkpoints;
   Templates templates;
-  Policies policies;
-  Diagnoses diagnoses;
-  Brackets brackets;
-  Media media;
 };
 
 FakeMaster::FakeMaster()
@@ -499,9 +459,8 @@ FakeMaster::FakeMaster()
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           &services_->auth, &services_->cluster, &services_->experiments, &services_->trials,
-           &services_->logs, &services_->tasks, &services_->checkpoints, &services_->templates,
-           &services_->policies, &services_->diagnoses, &services_->brackets, &services_->media})
+           &services_->cluster, &services_->experiments, &services_->trials, &services_->logs,
+           &services_->checkpoints, &services_->templates})
     builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   REQUIRE(server_);
