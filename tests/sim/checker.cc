@@ -119,6 +119,7 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
   held_ = held_by_owner(core);  // the end of an allocation may have been lost with the old master
   after_step(core);
   check_service(core, disk);
+  check_used_pilots(core, disk);
   if (core.quotas() != disk.quotas) fail("a quota was set or removed, and the master has forgotten it");
   check_search(core);
 }

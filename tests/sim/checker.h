@@ -92,6 +92,7 @@ class Checker {
   void check_stored_pilots(const MemoryDisk& disk);
   void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
+  void check_used_pilots(const core::Core& core, const MemoryDisk& disk);
   void check_max_slots(const core::Core& core);
   void check_quotas(const core::Core& core);
   void check_command_kills(const core::Core& core);

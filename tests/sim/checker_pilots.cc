@@ -24,6 +24,15 @@ void Checker::check_service(const core::Core& core, const MemoryDisk& disk) {
   }
 }
 
+void Checker::check_used_pilots(const core::Core& core, const MemoryDisk& disk) {
+  const auto pilots = core.pilots();
+  for (const auto& [id, stored] : disk.pilots) {
+    const auto known = pilots.find(stored.name);
+    if (stored.used && known != pilots.end() && !known->second.used)
+      fail("the master has forgotten the allocation of pilot " + stored.name);
+  }
+}
+
 void Checker::check_agents(const core::Core& core) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (!seen_.insert(id).second) continue;
