@@ -1,11 +1,10 @@
 #include "cli/output/event_stream.h"
 
-#include <signal.h>
-
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "common/base/json.h"
+#include "common/base/process.h"
 #include "common/base/text.h"
 #include "common/client/channel.h"
 #include "common/client/trust.h"
@@ -34,26 +33,6 @@ ChangeEvent read_event(std::string_view text, std::string& last_id) {
   return event;
 }
 
-/// Holds SIGPIPE back from this thread. OpenSSL raises it when it writes to a closed connection, and libcurl
-/// does not cover all such writes.
-class SigpipeGuard {
- public:
-  SigpipeGuard() {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~SigpipeGuard() {
-    const timespec now{};
-    while (::sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_, before_;
-};
-
 }  // namespace
 
 std::vector<ChangeEvent> EventParser::take(std::string_view text) {
@@ -70,13 +49,14 @@ std::vector<ChangeEvent> EventParser::take(std::string_view text) {
   return events;
 }
 
-/// A request whose body is read in pieces by the calling thread.
+/// A request whose body is read in pieces by the calling thread. OpenSSL raises SIGPIPE when it writes to a
+/// closed connection, and libcurl does not cover all such writes.
 class EventStream::Connection {
  public:
   explicit Connection(const storage::Curl& curl)
       : curl_(curl), easy_(curl.easy_init()), multi_(curl.multi_init()) {}
   ~Connection() {
-    const SigpipeGuard guard;
+    const PipeSignalHeld held;
     curl_.multi_remove_handle(multi_, easy_);
     curl_.easy_cleanup(easy_);
     curl_.multi_cleanup(multi_);
@@ -160,7 +140,7 @@ class EventStream::Connection {
   /// Sends and receives until `done` holds, the request has ended, or the time is over.
   template <typename Done>
   void run(Duration timeout, const Done& done) {
-    const SigpipeGuard guard;
+    const PipeSignalHeld held;
     const MonoTime end = mono_now() + timeout;
     for (;;) {
       int running = 0;

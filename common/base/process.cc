@@ -184,30 +184,23 @@ void feed(UniqueFd& fd, std::string_view& input) {
   if (input.empty() || (wrote < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
 }
 
-/// Blocks SIGPIPE in this thread while it exists and discards a pending one, so that a child that closes its
-/// input early does not kill this process.
-class PipeSignalHeld {
- public:
-  PipeSignalHeld() {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~PipeSignalHeld() {
-    // Discards the SIGPIPE that was raised meanwhile, unless the caller had blocked it already.
-    const timespec none{};
-    if (::sigismember(&before_, SIGPIPE) == 0) {
-      while (::sigtimedwait(&pipe_, nullptr, &none) > 0) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_{}, before_{};
-};
-
 }  // namespace
+
+PipeSignalHeld::PipeSignalHeld() {
+  ::sigemptyset(&pipe_);
+  ::sigaddset(&pipe_, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+}
+
+PipeSignalHeld::~PipeSignalHeld() {
+  // Discards the SIGPIPE that was raised meanwhile, unless the caller had blocked it already.
+  const timespec none{};
+  if (::sigismember(&before_, SIGPIPE) == 0) {
+    while (::sigtimedwait(&pipe_, nullptr, &none) > 0) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 int cpu_count() {
   cpu_set_t set;

@@ -2,6 +2,7 @@
 // inherited descriptors; killed and reaped by the owning object. Also the CPU count of this process.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -133,5 +134,18 @@ struct ProcessResult {
 /// Errors: those of Child::spawn.
 Result<ProcessResult> run_process(const ProcessOptions& options, const RunLimits& limits = {},
                                   std::string_view input = {});
+
+/// Blocks SIGPIPE in this thread while it exists and discards a pending one: for writes to a pipe or a socket
+/// that the other side may have closed.
+class PipeSignalHeld {
+ public:
+  PipeSignalHeld();
+  ~PipeSignalHeld();
+  PipeSignalHeld(const PipeSignalHeld&) = delete;
+  PipeSignalHeld& operator=(const PipeSignalHeld&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
 
 }  // namespace det
