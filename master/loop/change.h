@@ -18,7 +18,8 @@ struct Change {
   ExperimentId experiment;
   TrialId trial;
   TaskId task;
-  /// State, metric group, checkpoint uuid or agent id, depending on `kind`.
+  /// State, metric group, checkpoint uuid or agent id, depending on `kind`. Empty for an experiment of which
+  /// a user has changed the name, labels, project or archive mark, or which was deleted.
   std::string name;
   std::int64_t steps_completed = 0;
   double progress = 0;  ///< of the experiment or trial, 0..1

@@ -40,13 +40,18 @@ async function check(sentence, work) {
   passed++;
   console.log(`ok: ${sentence} (${Math.round(performance.now() - start)} ms)`);
 }
+let failure = '';
+function fail(sentence, error) {
+  failed++;
+  failure = `FAILED: ${sentence}\n${error.stack ?? error}`;
+}
+
 async function checks(list) {
   for (const [at, [sentence, work]] of list.entries()) {
     try {
       await check(sentence, work);
     } catch (error) {
-      failed++;
-      console.log(`FAILED: ${sentence}\n${error.stack ?? error}`);
+      fail(sentence, error);
       if (page)
         console.log(`--- the page at ${page.url()} says:\n${(await page.innerText('body')).slice(0, 3000)}`);
       await shot('failed');
@@ -226,12 +231,13 @@ export async function run(sentences) {
     await openBrowser();
     await checks(sentences);
   } catch (error) {
-    failed++;
-    console.log(`FAILED: the cluster starts\n${error.stack ?? error}`);
+    fail('the cluster starts', error);
   } finally {
     await browser?.close();
     await cluster.stop(failed > 0);
   }
+  // Last, because the page and the daemons have printed much since.
+  if (failure) console.log(failure);
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed === 0 ? 0 : 1;
 }

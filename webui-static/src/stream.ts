@@ -9,7 +9,7 @@ export interface ServerEvent {
   experimentId?: number;
   trialId?: number;
   taskId?: string; // of log events; trials are tasks, too
-  state?: string; // of experiment and trial events: "STATE_…"
+  state?: string; // of experiment and trial events: "STATE_…"; missing if a user changed a name, labels or the like
   progress?: number; // 0..1
   group?: string; // of metrics events
   sameState?: boolean; // the state is the one that was reported before: only progress or numbers have changed
@@ -110,6 +110,7 @@ export class EventStream {
     this.wanted = false;
     this.connected = false;
     this.lastId = '';
+    this.states.clear(); // changes until the next open() are not seen
     self.removeEventListener('online', this.onOnline);
     this.disconnect();
     this.notify({ connection: 'connecting' });
@@ -178,14 +179,18 @@ export class EventStream {
     this.connected = true;
     this.attempt = 0;
     this.notify({ connection: 'live' });
-    if (missed) this.notify({ change: 'everything' });
+    if (missed) {
+      this.states.clear();
+      this.notify({ change: 'everything' });
+    }
     const parser = new EventParser();
     for await (const line of readLines(response.body)) {
       restartSilence();
       const message = parser.feed(line);
       if (parser.id !== '') this.lastId = parser.id;
       const change = message && toChange(message);
-      if (change && change !== 'everything') this.markSameState(change);
+      if (change === 'everything') this.states.clear();
+      else if (change) this.markSameState(change);
       if (change) this.notify({ change });
     }
     throw new Error('events: the master closed the connection');

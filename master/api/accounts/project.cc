@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
+#include "master/api/experiments/experiment.h"
 
 namespace det::api {
 namespace {
@@ -327,16 +328,14 @@ Status ProjectService::MoveExperiment(const Caller&, const v1::MoveExperimentReq
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, ExperimentId(request.experiment_id())));
   TRY(check_open(context_.pool, row.project));
   TRY(check_open(context_.pool, request.destination_project_id()));
-  TRY(db::move_experiments(context_.pool, {request.experiment_id()}, request.destination_project_id()));
-  return place_experiments(context_, request.destination_project_id());
+  return move_experiments(context_, {request.experiment_id()}, request.destination_project_id());
 }
 
 Status ProjectService::MoveExperiments(const Caller&, const v1::MoveExperimentsRequest& request,
                                        v1::MoveExperimentsResponse* response) {
   TRY(check_open(context_.pool, request.destination_project_id()));
   const std::vector<std::int64_t> ids(request.experiment_ids().begin(), request.experiment_ids().end());
-  TRY(db::move_experiments(context_.pool, ids, request.destination_project_id()));
-  TRY(place_experiments(context_, request.destination_project_id()));
+  TRY(move_experiments(context_, ids, request.destination_project_id()));
   // All experiments were moved, so no result has an error.
   for (const std::int64_t id : ids) response->add_results()->set_id(static_cast<int>(id));
   return {};

@@ -143,6 +143,16 @@ class ExperimentService final : public Service {
 /// kNotFound; kFailedPrecondition for other actions on an ended experiment.
 Status act_on_experiment(const Context& context, ExperimentId id, core::ExperimentAction action);
 
+/// Tells open pages and other readers of the event stream that fields of an experiment have changed which the
+/// core does not know: its name, labels, project or archive mark.
+void announce_edit(const Context& context, ExperimentId id);
+
+/// Archives an ended experiment or brings it back. Errors: kNotFound; kFailedPrecondition (it has not ended).
+Status set_archived(const Context& context, ExperimentId id, bool archived);
+
+/// Moves experiments to an open project, all or none. Blocks on the database and the core. Errors: kNotFound.
+Status move_experiments(const Context& context, const std::vector<std::int64_t>& ids, std::int64_t project);
+
 /// Deletes an experiment for a user, as remove_experiment(). Errors: those, and kPermissionDenied for a
 /// caller who neither owns it nor manages its workspace.
 Status delete_experiment(const Context& context, const Caller& caller, ExperimentId id);

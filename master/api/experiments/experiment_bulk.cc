@@ -91,13 +91,13 @@ Status ExperimentService::ArchiveExperiments(const Caller& caller,
                                              const v1::ExperimentsActionRequest& request,
                                              v1::ExperimentsActionResponse* response) {
   return bulk(caller, request, response,
-              [this](ExperimentId id) { return db::set_archived(context_.pool, id, true); });
+              [this](ExperimentId id) { return set_archived(context_, id, true); });
 }
 Status ExperimentService::UnarchiveExperiments(const Caller& caller,
                                                const v1::ExperimentsActionRequest& request,
                                                v1::ExperimentsActionResponse* response) {
   return bulk(caller, request, response,
-              [this](ExperimentId id) { return db::set_archived(context_.pool, id, false); });
+              [this](ExperimentId id) { return set_archived(context_, id, false); });
 }
 Status ExperimentService::DeleteExperiments(const Caller& caller, const v1::ExperimentsActionRequest& request,
                                             v1::ExperimentsActionResponse* response) {

@@ -8,6 +8,7 @@
 #include "common/yaml/yaml.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
+#include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/checkpoint.h"
 #include "master/api/experiments/experiment.h"
@@ -186,6 +187,23 @@ Result<std::string> first_hparams(const expconf::ExperimentConfig& config) {
 
 }  // namespace
 
+void announce_edit(const Context& context, ExperimentId id) {
+  context.hub.publish({.kind = loop::Change::Kind::kExperiment, .experiment = id});
+}
+
+Status set_archived(const Context& context, ExperimentId id, bool archived) {
+  TRY(db::set_archived(context.pool, id, archived));
+  announce_edit(context, id);
+  return {};
+}
+
+Status move_experiments(const Context& context, const std::vector<std::int64_t>& ids, std::int64_t project) {
+  TRY(db::move_experiments(context.pool, ids, project));
+  TRY(place_experiments(context, project));
+  for (const std::int64_t id : ids) announce_edit(context, ExperimentId(id));
+  return {};
+}
+
 Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
   const ExperimentId id(patch.id());
   // All fields are validated before the first change.
@@ -212,12 +230,7 @@ Status ExperimentService::patch(const v1::PatchExperiment& patch) const {
     context_.collector->look_at(id);
   }
   TRY(db::patch_experiment(context_.pool, id, words));
-  // Patches bypass the core, so watchers are notified here.
-  context_.hub.publish({.kind = loop::Change::Kind::kExperiment,
-                        .experiment = id,
-                        .trial = {},
-                        .task = {},
-                        .name = std::string(core::state_name(row.state))});
+  announce_edit(context_, id);
   return {};
 }
 
@@ -231,11 +244,11 @@ Status ExperimentService::PatchExperiment(const Caller&, const v1::PatchExperime
 
 Status ExperimentService::ArchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                             v1::ExperimentActionResponse*) {
-  return db::set_archived(context_.pool, ExperimentId(request.id()), true);
+  return set_archived(context_, ExperimentId(request.id()), true);
 }
 Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::ExperimentActionRequest& request,
                                               v1::ExperimentActionResponse*) {
-  return db::set_archived(context_.pool, ExperimentId(request.id()), false);
+  return set_archived(context_, ExperimentId(request.id()), false);
 }
 
 /// Errors: kNotFound; kFailedPrecondition for a live experiment.
@@ -254,7 +267,9 @@ Status remove_experiment(const Context& context, ExperimentId id) {
   // After this the core refuses to continue the experiment while its files are removed.
   TRY(context.loop.ask(core::BarExperiment{.experiment = id}));
   TRY(context.collector->remove_all(id));
-  return db::delete_experiment(context.pool, id);
+  TRY(db::delete_experiment(context.pool, id));
+  announce_edit(context, id);
+  return {};
 }
 
 Status delete_experiment(const Context& context, const Caller& caller, ExperimentId id) {
@@ -280,6 +295,7 @@ Status ExperimentService::PutExperimentLabel(const Caller&, const v1::Experiment
   TRY(check_label(request.label()));
   TRY_ASSIGN(const auto labels,
              db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), true));
+  announce_edit(context_, ExperimentId(request.experiment_id()));
   response->mutable_labels()->Assign(labels.begin(), labels.end());
   return {};
 }
@@ -287,6 +303,7 @@ Status ExperimentService::DeleteExperimentLabel(const Caller&, const v1::Experim
                                                 v1::ExperimentLabelsResponse* response) {
   TRY_ASSIGN(const auto labels,
              db::change_label(context_.pool, ExperimentId(request.experiment_id()), request.label(), false));
+  announce_edit(context_, ExperimentId(request.experiment_id()));
   response->mutable_labels()->Assign(labels.begin(), labels.end());
   return {};
 }

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "master/api/accounts/project.h"
-#include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
 #include "master/api/experiments/run.h"
@@ -157,13 +156,13 @@ Status RunService::ResumeRuns(const Caller& caller, const v1::RunsActionRequest&
 Status RunService::ArchiveRuns(const Caller& caller, const v1::RunsActionRequest& request,
                                v1::RunsActionResponse* response) {
   return bulk_alone(caller, request, response,
-                    [this](ExperimentId id) { return db::set_archived(context_.pool, id, true); });
+                    [this](ExperimentId id) { return set_archived(context_, id, true); });
 }
 
 Status RunService::UnarchiveRuns(const Caller& caller, const v1::RunsActionRequest& request,
                                  v1::RunsActionResponse* response) {
   return bulk_alone(caller, request, response,
-                    [this](ExperimentId id) { return db::set_archived(context_.pool, id, false); });
+                    [this](ExperimentId id) { return set_archived(context_, id, false); });
 }
 
 Status RunService::DeleteRuns(const Caller& caller, const v1::RunsActionRequest& request,
@@ -188,8 +187,7 @@ Status RunService::MoveRuns(const Caller& caller, const v1::MoveRunsRequest& req
           return fail(Code::kFailedPrecondition, "Skipping run '" + id_of(run) + "' (part of multi-trial).");
         // The runs of an experiment stay together.
         if (!moved.insert(run.experiment.id).second) return {};
-        TRY(db::move_experiments(context_.pool, {run.experiment.id.value}, request.destination_project_id()));
-        return place_experiments(context_, request.destination_project_id());
+        return move_experiments(context_, {run.experiment.id.value}, request.destination_project_id());
       });
 }
 

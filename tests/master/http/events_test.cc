@@ -38,6 +38,25 @@ TEST_CASE("a change that affects the queue is also sent as a job event with the 
         "event: job\ndata: {\"experimentId\":1}\n\n");
 }
 
+TEST_CASE("an event of an edit tells no state, and a state in quick succession does not replace it") {
+  CHECK(http::event_text({9, {.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1)}}) ==
+        "id: 9\nevent: experiment\ndata: {\"experimentId\":1}\n\n"
+        "event: job\ndata: {\"experimentId\":1}\n\n");
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("good"));
+  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
+  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "first"});
+  REQUIRE(client.read_until("first").find("first") != std::string::npos);
+  // All of these arrive within the tick that follows the first.
+  bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1)});
+  bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"});
+  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "last"});
+  const std::string seen = client.read_until("last");
+  CHECK(seen.find("event: experiment\ndata: {\"experimentId\":1}") != seen.npos);
+  CHECK(seen.find("STATE_ACTIVE") != seen.npos);
+}
+
 TEST_CASE("the event stream requires a login") {
   Bench bench;
   Client client(bench.port());

@@ -64,8 +64,9 @@ export const bulkActions = [
       await needs.getByRole('link', { name: /^1 / }).waitFor();
       assert.equal(await needs.getByRole('listitem').count(), 2);
       await audit('dashboard-needs');
-      await cluster.det(['experiment', 'activate', '1']);
       await cluster.det(['experiment', 'archive', '901']);
+      await needs.getByRole('link', { name: '901 mine' }).waitFor({ state: 'detached' });
+      await cluster.det(['experiment', 'activate', '1']);
       await needs.getByText('No failed or paused').waitFor();
       sql('DELETE FROM experiments WHERE id > 900');
     },
