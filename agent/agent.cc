@@ -9,6 +9,7 @@
 
 #include "agent/images.h"
 #include "agent/master_link/messages.h"
+#include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/random.h"
@@ -375,6 +376,11 @@ v1::Hello Agent::hello() const {
   hello.set_sandbox_missing(sandbox_.missing);
   hello.set_problem(core_.problem());
   hello.set_checks_slots(gpus_.active());
+  // Without the boot id, the master accepts any order.
+  if (const auto boot = read_file("/proc/sys/kernel/random/boot_id"))
+    hello.set_boot(std::string(trim(*boot)));
+  // The monotonic clock goes on over restarts of the agent within a boot.
+  hello.set_connection(mono_now().micros);
   add_problems(core_.slot_health(), hello.mutable_slot_problems());
   for (const Device& device : site_.devices) {
     v1::AgentDevice* out = hello.add_devices();

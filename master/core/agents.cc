@@ -106,6 +106,10 @@ Status Agents::check_connection(const AgentConnected& input) const {
         "another machine is agent " + input.agent.value +
             "; give this one a name of its own with --id, or wait until the lease of that one has ended");
   }
+  // Its list of allocations is older than what the master has sent since.
+  if (known.instance == input.instance && known.boot == input.boot && input.connection < known.connection &&
+      !owners_.is(Mutant::kOldHelloAccepted))
+    return fail(Code::kAborted, "a later connection of agent " + input.agent.value + " has arrived before");
   if (held == held_.end()) return {};
   auto refuse = [&](const std::string& what) {
     return fail(Code::kFailedPrecondition,
@@ -139,6 +143,8 @@ Result<ReplyValue> Agents::handle(Step& step, const AgentConnected& input) {
   agent.sandbox_missing = input.sandbox_missing;
   agent.problem = input.problem;
   agent.session = input.session;
+  agent.boot = input.boot;
+  agent.connection = input.connection;
   take_slots(step, agent, input);
   agent.ephemeral = input.ephemeral;
   agent.stopping = false;

@@ -163,7 +163,7 @@ struct HeldAllocation {
 /// An agent opens a session. Reconciles `held` with the allocations that the core expects there: lost starts
 /// are sent again, lost allocations end, unexpected ones are killed. Replies AgentAccepted. Errors:
 /// kAlreadyExists (another machine has this name), kFailedPrecondition (pool or devices changed under running
-/// allocations).
+/// allocations), kAborted (a later connection of the instance has arrived before).
 struct AgentConnected {
   ReplyTo reply = 0;
   AgentId agent;
@@ -180,6 +180,8 @@ struct AgentConnected {
   std::string problem = {};          ///< as in AgentProblem
   std::map<int, std::string> slot_problems = {};  ///< as in SlotProblems
   bool checks_slots = false;                      ///< the agent executes CheckSlot
+  std::string boot = {};                          ///< boot id of its machine; "" if unknown
+  std::int64_t connection = 0;                    ///< larger for each later connection within a boot
 };
 /// A session has ended. The agent's lease starts to run. Ignored when `session` is not the current one.
 struct AgentDisconnected {

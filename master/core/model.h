@@ -290,6 +290,8 @@ struct Agent {
   std::map<int, std::int64_t> pending_checks;
   /// Id of the current connection; 0 when disconnected.
   std::uint64_t session = 0;
+  std::string boot;  ///< as in AgentConnected, of the newest connection
+  std::int64_t connection = 0;
   /// The agent has announced in this session that it stops.
   bool stopping = false;
   /// The agent does not come back after it has left or is lost, so its settings and its identity are deleted

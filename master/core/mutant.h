@@ -75,6 +75,7 @@ enum class Mutant {
 
   // Agents that come and go.
   kLeftNotForgotten,  ///< the settings of an agent that has left stay
+  kOldHelloAccepted,  ///< the delayed first message of an earlier connection replaces a later connection
   kProblemScheduled,  ///< an agent with a problem gets work
   kFaultScheduled,    ///< a slot with a problem gets work
   kFaultCounted,      ///< a failure on a slot with a fault consumes a restart

@@ -116,6 +116,12 @@ void Checker::master_started(const core::Core& core, const MemoryDisk& disk) {
       check_heard(id, event);
     }
   }
+  connections_.clear();
+  refused_.clear();
+  worked_.clear();
+  known_pilots_.clear();
+  // Whether these have had work is not known in this life.
+  for (const auto& [name, pilot] : core.pilots()) known_pilots_.emplace(name, false);
   held_ = held_by_owner(core);  // the end of an allocation may have been lost with the old master
   after_step(core);
   check_service(core, disk);

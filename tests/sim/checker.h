@@ -89,6 +89,9 @@ class Checker {
   void check_dedicated(const core::Allocation& allocation, const std::map<std::string, core::Pilot>& pilots);
   /// A pilot for one allocation ends with it.
   void check_unused(const core::Core& core);
+  /// A pilot that ended before it had work is not replaced at once.
+  void check_delay(const std::map<std::string, core::Pilot>& pilots,
+                   const std::unordered_map<AllocationId, core::Allocation>& allocations);
   void check_stored_pilots(const MemoryDisk& disk);
   void sent_to_engine(const core::Send& send, const MemoryDisk& disk);
   void check_service(const core::Core& core, const MemoryDisk& disk);
@@ -146,6 +149,13 @@ class Checker {
   std::set<std::int64_t> ended_pilots_;
   std::map<std::string, AllocationId> had_;  ///< The allocation of each pilot that is for one.
   std::map<std::string, MonoTime> unused_;   ///< When the allocation of such a pilot has ended.
+  /// Pilots of this life of the master: whether the engine may still refuse one, and those that have had
+  /// work.
+  std::map<std::string, bool> known_pilots_;
+  std::set<std::string> worked_;
+  /// Newest connection by instance and boot, in this life of the master.
+  std::map<std::pair<std::string, std::string>, std::int64_t> connections_;
+  std::map<std::string, MonoTime> refused_;  ///< By pool: when the last pilot ended without work.
   std::set<AgentId> ephemeral_;              ///< Agents that do not come back.
   /// Slots that users and workspaces held at the last check.
   std::map<scheduler::QuotaKey, int> held_;

@@ -7,9 +7,8 @@
 namespace det::sim {
 namespace {
 
-/// Pilots within a minute, unless refused ones are replaced without a delay. Each start of the master may
-/// submit max_pilots at once.
-constexpr std::int64_t kMaxPilotsPerMinute = 100;
+/// A pilot that the engine refused is replaced after 5 s, and later after more.
+constexpr Duration kLeastDelay = seconds(5);
 
 std::string pilot_of(const AgentId& agent) { return agent.value.substr(0, agent.value.rfind('-')); }
 
@@ -48,6 +47,9 @@ void Checker::check_agents(const core::Core& core) {
     }
   }
   for (const auto& [id, agent] : core.agents()) {
+    auto& newest = connections_[{agent.instance, agent.boot}];
+    if (agent.connection < newest) fail("an earlier connection of " + id.value + " replaces a later one");
+    newest = agent.connection;
     if (agent.ephemeral) ephemeral_.insert(id);
     // After a restart of the master that is unknown.
     if (!agent.ephemeral) ephemeral_.erase(id);
@@ -85,6 +87,7 @@ void Checker::check_pilots(const core::Core& core) {
       fail("pool " + pilot.pool + " has more pilots than its max_pilots " + std::to_string(most));
   }
   check_unused(core);
+  check_delay(pilots, core.allocations());
   const auto too_late = [&](const core::Pilot& pilot) {
     const Duration least = plan_.options.providers.at(pilot.pool).min_time_left;
     // The wall clock of a master is one microsecond ahead.
@@ -117,14 +120,32 @@ void Checker::check_unused(const core::Core& core) {
   }
 }
 
-void Checker::check_stored_pilots(const MemoryDisk& disk) {
-  if (!disk.pilots.empty()) {
-    const core::Pilot& newest = disk.pilots.rbegin()->second;
-    const auto before = disk.pilots.find(newest.id - kMaxPilotsPerMinute);
-    const auto minute = Duration(minutes(1)).count();
-    if (before != disk.pilots.end() && newest.submitted.micros - before->second.submitted.micros < minute)
-      fail("refused pilots are replaced without a delay");
+void Checker::check_delay(const std::map<std::string, core::Pilot>& pilots,
+                          const std::unordered_map<AllocationId, core::Allocation>& allocations) {
+  for (auto& [name, refusable] : known_pilots_) {
+    const auto pilot = pilots.find(name);
+    const bool over = pilot == pilots.end() || pilot->second.phase == core::PilotPhase::kEnded;
+    if (over && refusable && !worked_.contains(name))
+      refused_[name.substr(0, name.rfind('-'))] = engine_.now();
+    refusable = refusable && !over && pilot->second.phase != core::PilotPhase::kCanceling;
   }
+  for (const auto& [id, allocation] : allocations) {
+    for (const core::AllocationPart& part : allocation.parts) {
+      const std::string name = pilot_of(part.agent);
+      // The first work of a pilot ends the delay of its pool.
+      if (known_pilots_.contains(name) && worked_.insert(name).second)
+        refused_.erase(name.substr(0, name.rfind('-')));
+    }
+  }
+  for (const auto& [name, pilot] : pilots) {
+    if (!known_pilots_.emplace(name, pilot.phase < core::PilotPhase::kCanceling).second) continue;
+    const auto last = refused_.find(name.substr(0, name.rfind('-')));
+    if (last != refused_.end() && engine_.now() < last->second + kLeastDelay)
+      fail("pilot " + name + " replaces one that was refused, without a delay");
+  }
+}
+
+void Checker::check_stored_pilots(const MemoryDisk& disk) {
   for (const auto& [id, pilot] : disk.pilots) {
     if (pilot.ended) {
       ended_pilots_.insert(id);

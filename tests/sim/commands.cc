@@ -68,8 +68,18 @@ void CommandUser::resume() {
               self->engine_.after(seconds(1), [self] { self->resume(); });
               return;
             }
+            self->insist();
             self->kill_or_finish();
           }));
+}
+
+void CommandUser::insist() {
+  // A late copy of the pause may arrive after the resumption.
+  engine_.after(seconds(20), [self = shared_from_this()] {
+    if (self->has_ended()) return;
+    self->attempt(core::ResumeCommand{0, self->plan_.task},
+                  std::make_shared<Then>([self](const Answer&) { self->insist(); }));
+  });
 }
 
 void CommandUser::kill_or_finish() {

@@ -26,6 +26,8 @@ class CommandUser : public std::enable_shared_from_this<CommandUser> {
   void submit();
   void pause();
   void resume();
+  /// Resumes again and again until the command ends.
+  void insist();
   void kill_or_finish();
   void kill();
 

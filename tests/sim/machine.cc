@@ -79,13 +79,20 @@ void Machine::connect() {
   auto link = link_ = std::make_shared<Link>(engine_);
   link->agent_heard = engine_.now();
   checks_ = 0;
-  link->up.send([self = shared_from_this(), link, held = held(), sent = engine_.now()] {
-    self->hello(link, held, sent);
-  });
+  // Sometimes the first message is so late that the agent connects again, and the second is faster.
+  if (engine_.chance(3)) {
+    link->up.stall(engine_.between(seconds(1), seconds(10)));
+    engine_.after(engine_.between(milliseconds(100), seconds(2)), [self = shared_from_this(), link] {
+      if (self->current(link) && !link->accepted) self->drop_link();
+    });
+  }
+  link->up.send([self = shared_from_this(), link, held = held(), sent = engine_.now(),
+                 number = ++connections_] { self->hello(link, held, sent, number); });
   heartbeat(link);
 }
 
-void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent) {
+void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent,
+                    std::int64_t number) {
   if (!master_.up()) return;
   link->life = master_.life();
   link->master_heard = engine_.now();
@@ -100,6 +107,8 @@ void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>
   input.problem = problem_;
   input.slot_problems = slot_problems();
   input.checks_slots = true;
+  input.boot = "boot " + std::to_string(boot_);
+  input.connection = number;
   input.slots.assign(static_cast<std::size_t>(slots_), core::Device{"ARTIFICIAL", "sim", ""});
   master_.submit(std::move(input), [self = shared_from_this(), link, sent](Answer answer) {
     if (answer) link->accepted = true;
@@ -424,6 +433,7 @@ void Machine::reboot(Duration away) {
   if (dead_ || !agent_up_) return;
   engine_.trace("machine " + instance_ + " restarts");
   for (const auto& process : processes()) process->vanish();
+  ++boot_;
   restart_agent(away);
 }
 

@@ -64,7 +64,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   void connect();
   void reconnect();
   void drop_link();
-  void hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent);
+  void hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent,
+             std::int64_t number);
   void welcomed(const LinkPtr& link, const Answer& answer, MonoTime sent);
   void watch_edge(const LinkPtr& link);
   void announce();
@@ -102,7 +103,8 @@ class Machine : public std::enable_shared_from_this<Machine> {
   int slots_;
   const bool ephemeral_;
   bool dead_ = false, agent_up_ = false, stopping_ = false, connecting_ = false, watching_lease_ = false;
-  int agent_life_ = 0;
+  int agent_life_ = 0, boot_ = 1;
+  std::int64_t connections_ = 0;
   MonoTime cut_until_, lease_from_;
   LinkPtr link_;
   std::map<AllocationId, Held> held_;

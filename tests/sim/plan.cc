@@ -214,6 +214,10 @@ void draw_builds(Plan& plan, Dice dice) {
     } else if (dice.chance(15)) {
       job.build = Job::Build::kFails;
     }
+    if (!job.searches() || job.hangs || !dice.chance(50)) continue;
+    // Kills the first trial, which builds for the others.
+    job.actions.insert(job.actions.begin(), {job.submit + dice.between(milliseconds(1), seconds(4)),
+                                             core::ExperimentAction::kKill, Job::Action::On::kTrial});
   }
 }
 

@@ -102,6 +102,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"the use of a pilot forgotten", Mutant::kPilotUseForgotten},
       {"a pilot outlives its allocation", Mutant::kSurplusNotReleased},
       {"the settings of an agent that has left stay", Mutant::kLeftNotForgotten},
+      {"the first message of an earlier connection accepted", Mutant::kOldHelloAccepted},
       {"work for an agent with a problem", Mutant::kProblemScheduled},
       {"work for a slot with a problem", Mutant::kFaultScheduled},
       {"a failure on a slot with a fault counted", Mutant::kFaultCounted},

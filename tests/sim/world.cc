@@ -56,6 +56,8 @@ class World {
   bool faulty() const { return engine_.now() < MonoTime{plan_.faults.until.count()}; }
   void watch_end();
   bool over() const;
+  /// Names what has not ended, a line each.
+  std::string unfinished() const;
   Machine& some_machine() { return *machines_[engine_.random().below(machines_.size())]; }
   std::shared_ptr<Process> some_process();
 
@@ -75,6 +77,23 @@ class World {
   std::vector<std::shared_ptr<CommandUser>> command_users_;
   bool over_ = false;
 };
+
+std::string World::unfinished() const {
+  std::string text;
+  const auto add = [&](const std::string& name, core::State state) {
+    if (!core::is_terminal(state)) text += "\n  " + name + " is " + std::string(core::state_name(state));
+  };
+  for (const auto& [id, experiment] : master_.disk().experiments) add(name_of(id), experiment.state);
+  for (const auto& [id, trial] : master_.disk().trials) add(name_of(id), trial.state);
+  for (const auto& [id, command] : master_.disk().commands) add(command.task.value, command.state);
+  for (const auto& machine : machines_) {
+    if (!machine->dead() && machine->holds_anything())
+      text += "\n  " + machine->name().value + " holds allocations";
+  }
+  for (const auto& user : users_) text += user->submitted() ? "" : "\n  a user has not submitted";
+  for (const auto& user : command_users_) text += user->done() ? "" : "\n  a user of a command is not done";
+  return text;
+}
 
 Outcome World::run() {
   batch_.start();
@@ -98,7 +117,7 @@ Outcome World::run() {
   engine_.run_until(MonoTime{(plan_.faults.until + plan_.finish_within).count()},
                     [this] { return over_ || !checker_.failure().empty(); });
   if (checker_.failure().empty()) {
-    if (!over_) checker_.fail("not everything finished in time");
+    if (!over_) checker_.fail("not everything finished in time" + unfinished());
     checker_.at_end(master_.disk());
   }
   return {checker_.failure(), engine_.trace_hash(), engine_.events(), engine_.time()};

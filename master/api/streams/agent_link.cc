@@ -26,6 +26,7 @@ Status check_hello(const v1::Hello& hello) {
   }
   if (!is_agent_name(hello.instance(), 128))
     return fail(Code::kInvalidArgument, "instance: 1 to 128 characters");
+  if (hello.boot().size() > 128) return fail(Code::kInvalidArgument, "boot: at most 128 characters");
   if (!hello.pool().empty() && !is_agent_name(hello.pool(), 128)) {
     return fail(Code::kInvalidArgument, "pool: at most 128 characters, no control characters");
   }
@@ -205,6 +206,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     input.problem = make_utf8(hello.problem().substr(0, kMaxSandboxText));
     input.slot_problems = texts_of(hello.slot_problems());
     input.checks_slots = hello.checks_slots();
+    input.boot = make_utf8(hello.boot());
+    input.connection = hello.connection();
     agent_ = input.agent;
     session_ = service_.next_session_++;
     input.session = session_;

@@ -306,6 +306,29 @@ TEST_CASE("another machine cannot take the name of a busy or connected agent") {
   CHECK(*bench.connect("a1", 1, {}, "impostor"));
 }
 
+TEST_CASE("the delayed first message of an earlier connection is refused") {
+  Bench bench;
+  AgentConnected hello;
+  hello.agent = AgentId("a1");
+  hello.instance = "machine";
+  hello.slots.assign(1, Device{});
+  const auto connect = [&](std::uint64_t session, const std::string& boot, std::int64_t connection) {
+    hello.session = session;
+    hello.boot = boot;
+    hello.connection = connection;
+    return bench.step(AgentConnected(hello));
+  };
+  CHECK(*connect(1, "boot", 20));
+  bench.submit(bench.config());
+  CHECK(connect(2, "boot", 10)->error().code == Code::kAborted);
+  // The trial is not lost: it is missing in the old list only.
+  CHECK(bench.live(kTrial)->run == 1);
+  // The clock begins again with the machine.
+  CHECK(*connect(3, "next boot", 5));
+  // An older agent sends neither.
+  CHECK(*connect(4, "", 0));
+}
+
 TEST_CASE("the name of a disconnected idle agent can be taken over") {
   Bench bench;
   bench.connect("a1", 1);
