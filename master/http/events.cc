@@ -43,9 +43,9 @@ std::string_view kind_name(Kind kind) {
 /// True when the later event makes the earlier one redundant.
 bool same_subject(const loop::Change& a, const loop::Change& b) {
   // A state makes an edit redundant neither way: they are about different fields.
-  const bool names_state = a.name.empty() == b.name.empty() &&
-                           (a.kind == Kind::kExperiment || a.kind == Kind::kTrial ||
-                            a.kind == Kind::kAllocation || a.kind == Kind::kCommand);
+  const bool names_state =
+      a.name.empty() == b.name.empty() && (a.kind == Kind::kExperiment || a.kind == Kind::kTrial ||
+                                           a.kind == Kind::kAllocation || a.kind == Kind::kCommand);
   return a.kind == b.kind && a.experiment == b.experiment && a.trial == b.trial && a.task == b.task &&
          (names_state || a.name == b.name);
 }
