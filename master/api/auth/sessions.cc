@@ -33,6 +33,11 @@ Result<db::Session> Sessions::find_task(const AllocationId& allocation, const st
                 [&] { return db::find_task_session(pool_, allocation, token_hash); });
 }
 
+Status Sessions::check_allocation(const std::string& token_hash) {
+  if (!allocations_) return fail(Code::kUnauthenticated, "no allocation runs here");
+  return allocations_->check(token_hash);
+}
+
 bool changes_rights(std::string_view method) {
   const Access* const entry = access(method);
   if (!entry || !is_change(*entry)) return false;

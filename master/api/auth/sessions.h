@@ -4,11 +4,14 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/shared.h"
+#include "master/api/auth/allocation_tokens.h"
 #include "master/db/accounts/sessions.h"
 
 namespace det::api {
@@ -16,8 +19,11 @@ namespace det::api {
 /// Thread-safe. Bounded to 1,024 entries.
 class Sessions {
  public:
-  /// With `task_tokens`, user tokens of tasks (task_user_token) are accepted.
-  explicit Sessions(db::Pool& pool, bool task_tokens = false) : pool_(pool), task_tokens_(task_tokens) {}
+  /// With `task_tokens`, user tokens of tasks (task_user_token) are accepted. Without `allocations`, no token
+  /// of an allocation is.
+  explicit Sessions(db::Pool& pool, bool task_tokens = false,
+                    std::shared_ptr<AllocationTokens> allocations = nullptr)
+      : pool_(pool), task_tokens_(task_tokens), allocations_(std::move(allocations)) {}
 
   /// Returns the session of a token, as db::find_session. A cached entry is valid until rights change, until
   /// it expires, and for at most kMaxAge. Changes by other processes take effect after that time. Errors:
@@ -25,6 +31,8 @@ class Sessions {
   Result<db::Session> find(const std::string& token_hash);
   /// As find(), for the user token of a task. Errors: also kNotFound when they are not accepted.
   Result<db::Session> find_task(const AllocationId& allocation, const std::string& token_hash);
+  /// Checks the token of an allocation, as AllocationTokens::check(). Errors: kUnauthenticated, kUnavailable.
+  Status check_allocation(const std::string& token_hash);
   static constexpr Duration kMaxAge = std::chrono::seconds(5);
 
   /// Invalidates all entries. Called after a change of rights is durable.
@@ -48,6 +56,7 @@ class Sessions {
 
   db::Pool& pool_;
   const bool task_tokens_;
+  const std::shared_ptr<AllocationTokens> allocations_;
   std::atomic<std::uint64_t> generation_{0};
   /// Indexed by the hash of the key. Two tokens at the same index replace each other.
   std::array<Shared<Known>, 1024> known_;
