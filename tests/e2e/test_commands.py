@@ -85,6 +85,19 @@ class Commands(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("do not see /root", done.stdout + done.stderr)
 
+    def test_bind_mounts_below_each_other_need_a_place_in_the_outer_one(self):
+        mounts = "bind_mounts=[{host_path: /usr/bin, container_path: /data/%s}, {host_path: %s, container_path: /data}]"
+        outer = self.cluster.dir / "outer"
+        (outer / "tools").mkdir(parents=True)
+        (outer / "seen").write_text("it is\n")
+        _, lines = self.run_command("--config", mounts % ("tools", outer), "sh", "-c", "cat /data/seen; ls /data/tools/sh")
+        self.assertEqual(lines, ["it is", "/data/tools/sh"])
+        done = self.cluster.run_det("command", "run", "--config", mounts % ("none", outer), "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/usr/bin cannot be mounted at /data/none", done.stdout + done.stderr)
+        self.assertIn(f"create {outer}/none on the agent's machine", done.stdout + done.stderr)
+        self.assertFalse((outer / "none").exists())
+
     def test_arguments_arrive_unchanged(self):
         # Flags of the command are not parsed by det.
         _, lines = self.run_command("printf", "%s\n", "-c", "a  b", "$HOME", "--config", "ü", "")
