@@ -249,6 +249,8 @@ void Server::changed(const loop::Change& change) {
     parts_->context.allocation_tokens->forget(change.trial);
     parts_->trial.forget_reporter(change.trial);
   }
+  if (change.kind == loop::Change::Kind::kAllocation || change.kind == loop::Change::Kind::kCommand)
+    parts_->context.sessions->forget_task(change.task);
   parts_->context.collector->changed(change);
   parts_->context.hub.publish(change);
 }

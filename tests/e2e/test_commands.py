@@ -219,6 +219,9 @@ print(json.dumps({"token": token, "allocation": os.environ["DET_ALLOCATION_ID"],
 """
 
 
+END_LIMIT = 1  # Seconds from the end of a task to that of its token.
+
+
 class TaskUserTokens(unittest.TestCase):
     """Tasks with a token of their owner: off by default, on with `task_user_tokens`."""
 
@@ -251,6 +254,14 @@ class TaskUserTokens(unittest.TestCase):
                      cluster.det("command", "logs", id, "--json", "--source", "task").splitlines()]
             return next((line for line in lines if line.startswith("{")), None)
         return id, json.loads(wait_until("the calls of the task", printed, timeout=30))
+
+    def ends(self, cluster, token, ended):
+        """The token, which is in use, ends with the task."""
+        def used():
+            cluster.get("/api/v1/me", token)
+            return ended()
+        wait_until("the end of the task", used)
+        wait_until("the end of the token", lambda: cluster.get("/api/v1/me", token)[0] == 401, timeout=END_LIMIT)
 
     def test_a_task_has_no_token_of_its_owner_by_default(self):
         cluster = self.start()
@@ -285,7 +296,8 @@ class TaskUserTokens(unittest.TestCase):
         self.assertEqual(cluster.get("/api/v1/me", found["token"])[0], 200)
         self.assertEqual(cluster.get("/api/v1/me", found["own"])[0], 401)
         cluster.det("command", "kill", id)
-        wait_until("the end of the token", lambda: cluster.get("/api/v1/me", found["token"])[0] == 401, timeout=20)
+        self.ends(cluster, found["token"], lambda: cluster.det_json("command", "describe", id, "--json")["state"] ==
+                  "STATE_TERMINATED")
 
         # A task of an administrator is an Editor; it ends with its owner's account, too.
         _, found = self.run_calls(cluster, admin, calls[2:5], "sleep 600")
@@ -305,8 +317,7 @@ class TaskUserTokens(unittest.TestCase):
         status, body = cluster.get("/api/v1/me", token)
         self.assertEqual((status, json.loads(body)["user"]["username"]), (200, "admin"))
         cluster.det("experiment", "kill", experiment)
-        cluster.wait_state(experiment, "CANCELED")
-        wait_until("the end of the token", lambda: cluster.get("/api/v1/me", token)[0] == 401, timeout=20)
+        self.ends(cluster, token, lambda: cluster.experiment(experiment)["state"].endswith("CANCELED"))
 
 
 if __name__ == "__main__":
