@@ -143,6 +143,10 @@ TEST_CASE("a request with an invalid token is refused before its body arrives") 
     }
   }
   CHECK(asked > 100);
+  // Without a route no body is read either.
+  test::Client client(world.site->port());
+  client.send("POST /api/v1/nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+  CHECK(status_of(client.read_until("\r\n\r\n", 5)) == 404);
 }
 
 TEST_CASE("a stranger gets no content from any route, and no route fails") {
