@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/base/secret.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/build/cache.h"
 #include "common/build/precompiled.h"

@@ -180,8 +180,10 @@ class Preparation {
     auto sandbox = task_sandbox(order_, dir_, site_, model_, image_ ? image_->root : "");
     if (!sandbox) {
       log("ERROR", sandbox.error().message);
-      return sandbox.error().code == Code::kPermissionDenied ? refused(sandbox.error().message)
-                                                             : lost(sandbox.error());
+      const Code code = sandbox.error().code;
+      return code == Code::kPermissionDenied || code == Code::kInvalidArgument
+                 ? refused(sandbox.error().message)
+                 : lost(sandbox.error());
     }
     const auto change = run_as_owner(*sandbox, storage_directory(order_.message.experiment_config()).path(),
                                      site_.settings.task_uid_first);

@@ -25,6 +25,9 @@ constexpr std::array<std::string_view, 13> kSystem{"/etc",   "/usr",   "/bin",  
                                                    "/sys",   "/run",   "/opt"};
 /// Place of TensorBoard files in a sandbox.
 constexpr std::string_view kEventFiles = "/run/events";
+// Shown read-only in a sandbox without an image.
+constexpr std::array<std::string_view, 11> kReadOnly{"/etc",  "/usr",   "/bin",   "/sbin",   "/lib", "/sys",
+                                                     "/proc", "/lib32", "/lib64", "/libx32", "/opt"};
 constexpr std::array<std::string_view, 7> kShared{"/",        "/root", "/home",   "/var",
                                                   "/var/lib", "/tmp",  "/var/tmp"};
 
@@ -178,6 +181,7 @@ Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir,
                        Sandbox& sandbox) {
   const auto config = parse_json(experiment_config, {.bytes = 64 << 20, .depth = 64});
   if (!config || !config->is_object()) return {};
+  std::vector<SandboxMount> mounts;
   for (const Json& each : config->value("bind_mounts", Json::array())) {
     const auto from = each.at("host_path").get<std::string>(),
                to = each.at("container_path").get<std::string>();
@@ -198,7 +202,71 @@ Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir,
                                                " do not see " + from +
                                                "; an administrator can add it to bind_mounts of the agent");
     const std::string inside = to.starts_with('/') ? to : dir.workdir() + "/" + to;
-    sandbox.mounts.push_back({real, fs::path(inside).lexically_normal().string(), access});
+    mounts.push_back({real, fs::path(inside).lexically_normal().string(), access});
+  }
+  // Outer ones first: they cover what was mounted before.
+  std::stable_sort(mounts.begin(), mounts.end(), [](const SandboxMount& left, const SandboxMount& right) {
+    return left.inside < right.inside;
+  });
+  sandbox.mounts.insert(sandbox.mounts.end(), mounts.begin(), mounts.end());
+  return {};
+}
+
+/// Shows the task its checkpoint storage, if that is a directory.
+Status add_storage(const std::string& experiment_config, const TaskDir& dir, const Site& site,
+                   Sandbox& sandbox) {
+  const StorageDirectory storage = storage_directory(experiment_config);
+  if (storage.base.empty()) return {};
+  TRY_ASSIGN(const std::string real, checked_storage(storage, site));
+  sandbox.mounts.push_back({real, storage.path(), Access::kWriteAsOwner});
+  if (path_exists(dir.upstream_storage())) {
+    const StorageDirectory upstream{"/determined_shared_fs", storage.below};
+    sandbox.mounts.push_back({real, upstream.path(), Access::kWriteAsOwner});
+  }
+  return {};
+}
+
+/// What the sandbox shows at `path` before the mount `number`, and where that is on the machine.
+struct Below {
+  std::string shown, real;
+};
+
+/// Returns the directory of the machine that contains the place of a mount. Nothing where the sandbox has
+/// files of its own, in which bubblewrap creates the place.
+std::optional<Below> machine_below(const Sandbox& sandbox, std::size_t number) {
+  const std::string& place = sandbox.mounts[number].inside;
+  for (std::size_t i = number; i-- > 0;) {
+    const SandboxMount& mount = sandbox.mounts[i];
+    if (mount.inside == place || !is_below(place, mount.inside)) continue;
+    const bool own = mount.access == Access::kHide || mount.access == Access::kWrite;
+    return own ? std::nullopt : std::optional<Below>({mount.inside, mount.path});
+  }
+  if (sandbox.root.empty()) {
+    for (const std::string_view system : kReadOnly)
+      if (is_below(place, system)) return Below{std::string(system), std::string(system)};
+  }
+  return std::nullopt;
+}
+
+/// Checks that the place of each mount exists where bubblewrap must not or cannot create it: in a directory
+/// of the machine. A link there could lead to any other place of the machine.
+Status check_places(const Sandbox& sandbox) {
+  for (std::size_t i = 0; i < sandbox.mounts.size(); ++i) {
+    const SandboxMount& mount = sandbox.mounts[i];
+    const auto below = mount.access == Access::kHide ? std::nullopt : machine_below(sandbox, i);
+    if (!below) continue;
+    const std::string place = below->real + mount.inside.substr(below->shown.size());
+    if (place == mount.path) continue;
+    std::error_code error;
+    const std::string base = fs::canonical(below->real, error).string(),
+                      real = fs::canonical(place, error).string();
+    const bool directory = fs::is_directory(mount.path, error);
+    if (!real.empty() && is_below(real, base) && fs::is_directory(real, error) == directory) continue;
+    return fail(Code::kInvalidArgument, "bind_mounts: " + mount.path + " cannot be mounted at " +
+                                            mount.inside + ", because " + below->shown +
+                                            " is a directory of the machine without such a " +
+                                            (directory ? "directory" : "file") + "; create " + place +
+                                            " on the agent's machine, or choose another container_path");
   }
   return {};
 }
@@ -301,14 +369,8 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
     if (!real.empty())
       sandbox.mounts.push_back({real, std::string(kEventFiles) + "/" + files.name(), Access::kReadAsOwner});
   }
-  const StorageDirectory storage = storage_directory(order.message.experiment_config());
-  if (storage.base.empty()) return sandbox;
-  TRY_ASSIGN(const std::string real, checked_storage(storage, site));
-  sandbox.mounts.push_back({real, storage.path(), Access::kWriteAsOwner});
-  if (path_exists(dir.upstream_storage())) {
-    const StorageDirectory upstream{"/determined_shared_fs", storage.below};
-    sandbox.mounts.push_back({real, upstream.path(), Access::kWriteAsOwner});
-  }
+  TRY(add_storage(order.message.experiment_config(), dir, site, sandbox));
+  TRY(check_places(sandbox));
   return sandbox;
 }
 

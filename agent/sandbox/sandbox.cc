@@ -94,7 +94,7 @@ void add_common(std::vector<std::string>& command, std::int64_t shm_bytes) {
     if (path.starts_with("/dev/nvidia") || path == "/dev/infiniband")
       add(command, {"--dev-bind-try", path, path});
   }
-  add(command, {"--tmpfs", "/run", "--tmpfs", "/var", "--symlink", "/tmp", "/var/tmp"});
+  add(command, {"--tmpfs", "/run", "--tmpfs", "/var"});
   // /etc/resolv.conf is often a link to this directory.
   add(command, {"--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"});
 }
@@ -165,7 +165,8 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
   }
   add_common(command, sandbox.shm_bytes);
   if (image) add_programs(command, fs::path(argv[0]).parent_path().string());
-  add(command, {"--bind", sandbox.tmp, "/tmp"});
+  // Not a symbolic link: mounts below /var/tmp, such as a directory of the agent, could not pass it.
+  for (const char* path : {"/tmp", "/var/tmp"}) add(command, {"--bind", sandbox.tmp, path});
   for (const SandboxMount& mount : sandbox.mounts) {
     // Otherwise bubblewrap creates the parents of a private file without access for the task.
     if (const fs::path parent = fs::path(mount.inside).parent_path(); parent != "/")

@@ -38,7 +38,7 @@ struct Sandbox {
   /// User and group. Nothing: the user of the agent, in a user namespace.
   std::optional<uid_t> uid;
   std::optional<ShownUser> shown = {};  ///< user and group that the task sees itself as; none: `uid`
-  std::string tmp;                      ///< directory that becomes /tmp
+  std::string tmp;                      ///< directory that becomes /tmp and /var/tmp
   std::vector<SandboxMount> mounts;     ///< later ones cover earlier ones
   std::int64_t shm_bytes = 0;           ///< size of /dev/shm; 0: half of the machine's memory
   /// A network namespace of its own, with a loopback interface only. Else the network of the machine.

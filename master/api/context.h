@@ -97,7 +97,10 @@ struct Context {
   loop::Workers& passwords;
   /// One thread that owns the state of agent links, harness sessions and log followers.
   loop::Workers& edge;
-  std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>(pool, settings.task_user_tokens);
+  /// The server forgets tokens as allocations change.
+  std::shared_ptr<AllocationTokens> allocation_tokens = std::make_shared<AllocationTokens>(loop);
+  std::shared_ptr<Sessions> sessions =
+      std::make_shared<Sessions>(pool, settings.task_user_tokens, allocation_tokens);
   /// The server calls tick().
   std::shared_ptr<Streams> streams = std::make_shared<Streams>();
   /// Storages that experiments may use.

@@ -202,19 +202,25 @@ void Server::admit(const std::string& method, Credentials credentials, bool larg
   const bool process = credentials.user_token.empty();
   if (process && credentials.allocation_token.empty())
     return done(fail(Code::kUnauthenticated, "not logged in"));
-  // The handler checks the token of an allocation against the objects of the request.
-  if (process && !large) return done(nullptr);
-  const auto decide = [&context = parts_->context, method, large,
+  // Reports are frequent, and this thread may be the only one of the gateway.
+  const bool may_report = entry && (entry->requirement == Requirement::kAllocation ||
+                                    entry->requirement == Requirement::kUserOrAllocation);
+  if (process && !large && may_report &&
+      parts_->context.allocation_tokens->is_confirmed(token_hash(credentials.allocation_token)))
+    return done(nullptr);
+  const auto decide = [&context = parts_->context, method, large, process,
                        credentials =
                            std::move(credentials)]() -> Result<std::shared_ptr<loop::Budget::Lease>> {
     TRY_ASSIGN(const Caller caller, authenticate(method, credentials, *context.sessions));
     if (large && caller.token_hash.empty()) TRY(find_reporter(context, caller, {}));
     if (large) TRY(check_roles(method, caller, context.pool));
+    if (process && !large) return nullptr;
     auto lease = context.uploads->take(budget_owner(caller), 0);
     if (!lease) return too_many_uploads();
     return std::make_shared<loop::Budget::Lease>(std::move(*lease));
   };
-  if (!parts_->context.pools.steer.try_post([done, decide] { done(decide()); })) done(tl::unexpected(busy()));
+  loop::Workers& workers = process ? parts_->context.pools.ingest : parts_->context.pools.steer;
+  if (!workers.try_post([done, decide] { done(decide()); })) done(tl::unexpected(busy()));
 }
 
 void Server::send(core::Send send) {
@@ -239,7 +245,12 @@ void Server::changed(const loop::Change& change) {
     // Training metrics are counted where they become durable.
     ++parts_->context.calls->metric_reports;
   // The allocation may have ended; its token must be verified again.
-  if (change.kind == loop::Change::Kind::kAllocation) parts_->trial.forget_reporter(change.trial);
+  if (change.kind == loop::Change::Kind::kAllocation) {
+    parts_->context.allocation_tokens->forget(change.trial);
+    parts_->trial.forget_reporter(change.trial);
+  }
+  if (change.kind == loop::Change::Kind::kAllocation || change.kind == loop::Change::Kind::kCommand)
+    parts_->context.sessions->forget_task(change.task);
   parts_->context.collector->changed(change);
   parts_->context.hub.publish(change);
 }

@@ -29,9 +29,9 @@ class Server {
   /// Returns a channel to this server within the process. Messages are not limited in size.
   std::shared_ptr<grpc::Channel> channel();
   /// Identifies the sender of an HTTP body before it is read. Calls `done` once: with an error that answers
-  /// the request; with a reservation in Context::uploads; or with null when the sender is not known. `large`:
-  /// the body may be more than a few KiB, so the sender must be known, and with a role that allows `method`
-  /// somewhere. Does not block; `done` runs on this thread or on a worker.
+  /// the request; with a reservation in Context::uploads; or with null when anyone may send it, or a process
+  /// of a running allocation. `large`: the body may be more than a few KiB, so a user must have a role that
+  /// allows `method` somewhere. Does not block; `done` runs on this thread or on a worker.
   void admit(const std::string& method, Credentials credentials, bool large,
              std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done);
   /// Sinks of the core's loop: commands for agents and processes, and change notifications. Called on the

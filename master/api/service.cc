@@ -31,6 +31,12 @@ bool parse(const grpc::ByteBuffer& bytes, pb::Message* message) {
   return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
 }
 
+Error unreadable(const pb::Message& request) {
+  return {Code::kInvalidArgument,
+          "the request is not a " + request.GetDescriptor()->full_name() + "; text must be UTF-8",
+          {}};
+}
+
 grpc::Status serialize(const pb::Message& message, grpc::ByteBuffer* out) {
   bool own = false;
   return grpc::GenericSerialize<grpc::ProtoBufferWriter, pb::Message>(message, out, &own);
@@ -98,6 +104,8 @@ void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, st
   if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
 
+const std::string& Service::name() const { return descriptor_.full_name(); }
+
 Status check_disk(const Context& context, std::string_view path) {
   const Access* const entry = access(path);
   return context.disk && entry && is_change(*entry) ? context.disk->check() : Status();
@@ -134,9 +142,7 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
          const std::unique_ptr<pb::Message> request(method.request.New());
          if (caller && !parse(in, request.get())) {
            context_.calls->took(method.path, mono_now() - begun, false);
-           const std::string type = method.request.GetDescriptor()->full_name();
-           return reactor->Finish(to_grpc(
-               Error{Code::kInvalidArgument, "the request is not a " + type + "; text must be UTF-8", {}}));
+           return reactor->Finish(to_grpc(unreadable(*request)));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
          const Status done =
@@ -145,6 +151,34 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
          reactor->Finish(done ? serialize(*response, out) : to_grpc(done));
        });
   return reactor;
+}
+
+grpc::ServerUnaryReactor* Service::defer(const std::string& path, grpc::CallbackServerContext* call,
+                                         const grpc::ByteBuffer& bytes, pb::Message* request,
+                                         std::function<void(const Deferred&)> handler) {
+  const Deferred begun{call, call->DefaultReactor()};
+  const auto read = [begun, &bytes, request, handler = std::move(handler)] {
+    if (!parse(bytes, request)) return begun.reactor->Finish(to_grpc(unreadable(*request)));
+    handler(begun);
+  };
+  const Requirement required = access(path)->requirement;
+  const Credentials credentials = read_credentials(*call);
+  // The common case, a report of a process that has reported before, needs no worker.
+  const bool confirmed = required == Requirement::kAllocation && !credentials.allocation_token.empty() &&
+                         context_.allocation_tokens->is_confirmed(token_hash(credentials.allocation_token));
+  if (confirmed || required == Requirement::kAgent) {
+    read();
+    return begun.reactor;
+  }
+  post(context_.pools.ingest, begun.reactor, [this, begun, read, path, credentials, arrived = mono_now()] {
+    if (begun.context->IsCancelled()) return begun.reactor->Finish(grpc::Status::CANCELLED);
+    if (mono_now() - arrived > kQueuePatience) return begun.reactor->Finish(to_grpc(busy()));
+    const auto caller = authenticate(path, credentials, *context_.sessions);
+    if (caller) return read();
+    context_.calls->took(path, mono_now() - arrived, false);
+    begun.reactor->Finish(to_grpc(caller.error()));
+  });
+  return begun.reactor;
 }
 
 }  // namespace det::api

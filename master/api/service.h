@@ -19,6 +19,33 @@
 
 namespace det::api {
 
+/// Request of a deferred call as it arrived. Parsed into `message` when the caller is authenticated.
+template <typename Request>
+struct Unread {
+  grpc::ByteBuffer bytes;
+  mutable Request message;
+};
+
+/// One call of a deferred method.
+struct Deferred {
+  grpc::CallbackServerContext* context;
+  grpc::ServerUnaryReactor* reactor;  ///< the handler finishes it once
+};
+
+}  // namespace det::api
+
+/// Keeps the bytes of a request.
+template <typename Request>
+class grpc::SerializationTraits<det::api::Unread<Request>, void> {
+ public:
+  static Status Deserialize(ByteBuffer* bytes, det::api::Unread<Request>* request) {
+    request->bytes.Swap(bytes);
+    return Status::OK;
+  }
+};
+
+namespace det::api {
+
 /// A service registers its methods in its constructor. Names and types are those of the .proto file; a
 /// mismatch ends the process at its start. Registered handlers are called until the server has shut down.
 ///
@@ -56,17 +83,21 @@ class Service : public grpc::Service {
   }
 
   /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. The
-  /// handler runs on a thread of gRPC and must not block. The same holds for streams.
+  /// handler runs on a thread of gRPC or on a worker and must not block. Its caller is authenticated, except
+  /// an agent.
   template <typename S, typename Request, typename Response>
-  void deferred(const char* method, grpc::ServerUnaryReactor* (S::*handler)(grpc::CallbackServerContext*,
-                                                                            const Request*, Response*)) {
+  void deferred(const char* method, void (S::*handler)(const Deferred&, const Request*, Response*)) {
     add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::NORMAL_RPC,
-        new grpc::internal::CallbackUnaryHandler<Request, Response>(
-            [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call, const Request* request,
-                                                    Response* response) {
-              return (self->*handler)(call, request, response);
+        new grpc::internal::CallbackUnaryHandler<Unread<Request>, Response>(
+            [this, handler, path = "/" + name() + "/" + method](
+                grpc::CallbackServerContext* call, const Unread<Request>* request, Response* response) {
+              return defer(path, call, request->bytes, &request->message,
+                           [self = static_cast<S*>(this), handler, request, response](const Deferred& begun) {
+                             (self->*handler)(begun, &request->message, response);
+                           });
             }));
   }
+  /// Serves a stream. Its handler authorizes the caller, runs on a thread of gRPC, and must not block.
   template <typename S, typename Request, typename Response>
   void server_stream(const char* method,
                      grpc::ServerWriteReactor<Response>* (S::*handler)(grpc::CallbackServerContext*,
@@ -112,6 +143,13 @@ class Service : public grpc::Service {
   const Context& context_;
 
  private:
+  /// Full name of the service.
+  const std::string& name() const;
+  /// Authenticates the caller of `path`, parses `bytes` into `request`, and runs `handler`: at once if that
+  /// needs no lookup, else on a worker.
+  grpc::ServerUnaryReactor* defer(const std::string& path, grpc::CallbackServerContext* call,
+                                  const grpc::ByteBuffer& bytes, google::protobuf::Message* request,
+                                  std::function<void(const Deferred&)> handler);
   loop::Workers& default_pool(const char* method) const;
   using Handler =
       std::function<Status(const Caller&, const google::protobuf::Message&, google::protobuf::Message*)>;

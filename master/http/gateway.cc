@@ -277,6 +277,22 @@ Response error_response(const Error& error) {
   return response;
 }
 
+namespace {
+
+/// Reply to a request without a route.
+Response no_route(const std::string& method, const std::string& path, const Match& match) {
+  if (const NotOffered* missing = find_not_offered(method, path))
+    return error_response({Code::kUnimplemented, "not offered: " + std::string(missing->why), {}});
+  if (match.allowed.empty()) return error_response({Code::kNotFound, "no such path: " + make_utf8(path), {}});
+  // The path exists, but not with this method.
+  Response response = error_response({Code::kUnimplemented, method + " is not taken here", {}});
+  response.status = 405;
+  response.headers.emplace_back("Allow", join(match.allowed, ", "));
+  return response;
+}
+
+}  // namespace
+
 /// State shared by all calls.
 struct Gateway::Parts {
   grpc::GenericStub stub;
@@ -324,21 +340,7 @@ struct Gateway::Parts {
 
   void serve(Request& request, const std::shared_ptr<Exchange>& exchange) {
     const Match match = routes.find(request.method, request.path);
-    if (const NotOffered* missing = match.route ? nullptr : find_not_offered(request.method, request.path)) {
-      return exchange->respond(
-          error_response({Code::kUnimplemented, "not offered: " + std::string(missing->why), {}}));
-    }
-    if (!match.route && match.allowed.empty()) {
-      return exchange->respond(
-          error_response({Code::kNotFound, "no such path: " + make_utf8(request.path), {}}));
-    }
-    if (!match.route) {
-      // The path exists, but not with this method.
-      Response response = error_response({Code::kUnimplemented, request.method + " is not taken here", {}});
-      response.status = 405;
-      response.headers.emplace_back("Allow", join(match.allowed, ", "));
-      return exchange->respond(std::move(response));
-    }
+    if (!match.route) return exchange->respond(no_route(request.method, request.path, match));
     if (auto allowed = check_forgery(request); !allowed)
       return exchange->respond(error_response(allowed.error()));
     auto message = to_message(match, request, limits.json_depth);
@@ -369,6 +371,9 @@ void Gateway::admit(const Request& request, const std::string& path, std::int64_
                     std::function<void(Admission)> done) const {
   const GatewayLimits& limits = parts_->limits;
   const Match match = parts_->routes.find(request.method, path);
+  // The site serves a few paths of /api/ itself, all with GET.
+  if (!match.route && request.method != "GET" && path.starts_with("/api/"))
+    return done({no_route(request.method, path, match), 0, nullptr});
   if (!match.route) return done({std::nullopt, limits.small_body_bytes, nullptr});
   const bool archive = request.method == "POST" &&
                        std::find(std::begin(kCodeArchivePaths), std::end(kCodeArchivePaths), path) !=

@@ -44,8 +44,7 @@ struct Entrance {
   bool large = false;            ///< the body may exceed GatewayLimits::small_body_bytes
 };
 /// Identifies a sender and calls `done` once, on any thread: with the error that answers the request; with a
-/// reservation that grows with the body; or with null when the sender is not known and its body must be
-/// small.
+/// reservation that grows with the body; or with null when the body must be small.
 using Admit = std::function<void(const Entrance& entrance,
                                  std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done)>;
 

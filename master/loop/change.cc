@@ -43,13 +43,16 @@ struct ToChange {
   std::optional<Change> operator()(const core::PutAllocation& write) const {
     const auto trial = write.row.task.as<TrialId>();
     // Allocation ids are TASK.RUN.
+    const std::string& id = write.row.id.value;
+    const TaskId task(id.substr(0, id.rfind('.')));
     if (!trial) {
-      const std::string& id = write.row.id.value;
       return Change{.kind = Change::Kind::kCommand,
-                    .task = TaskId(id.substr(0, id.rfind('.'))),
+                    .task = task,
                     .name = std::string(core::allocation_state_name(write.row.state))};
     }
     Change change = of_trial(Change::Kind::kAllocation, *trial);
+    // The core may have dropped the trial in this step.
+    change.task = task;
     change.name = core::allocation_state_name(write.row.state);
     return change;
   }

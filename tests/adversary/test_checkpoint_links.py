@@ -1,6 +1,10 @@
-"""A trial that may write to the checkpoint storage puts symbolic links there and asks the master for the files."""
+"""A trial that may write to the checkpoint storage puts symbolic links there and asks the master for the files, or waits
+for a user who copies them; and a checkpoint that is larger than the memory of its reader."""
 import json
 import os
+import resource
+import secrets
+import subprocess
 import unittest
 
 from attacker import Attacker
@@ -8,6 +12,8 @@ from cluster import Cluster
 
 BUILD = os.environ["DET_E2E_BUILD"]
 UUID = "0d9a3c6e-52c4-4d0e-9a55-%012x"
+LARGE_BYTES = 192 << 20
+MEMORY_LIMIT = 128 << 20  # Bytes of private memory of det.
 
 
 class CheckpointLinks(unittest.TestCase):
@@ -75,3 +81,59 @@ class CheckpointLinks(unittest.TestCase):
         status, body = self.editor.report_checkpoint(task, UUID % 5, {"model": 4})
         self.assertEqual(status, 200, body)
         self.assertEqual(self.editor.download(UUID % 5), {})
+
+    def stored(self, number, **files):
+        """A checkpoint with files (bytes) and links (paths), reported with their sizes. Returns its id."""
+        uuid = UUID % number
+        (self.storage / uuid).mkdir(parents=True)
+        sizes = {}
+        for name, content in files.items():
+            place = self.storage / uuid / name
+            if isinstance(content, bytes):
+                place.write_bytes(content)
+                sizes[name] = len(content)
+            else:
+                place.symlink_to(content)
+                sizes[name if content.is_file() else f"{name}/model"] = 4
+        status, body = self.editor.report_checkpoint(self.task, uuid, sizes)
+        self.assertEqual(status, 200, body)
+        return uuid
+
+    def test_a_copy_without_the_master_follows_no_link(self):
+        outside = self.cluster.dir / "outside"
+        outside.mkdir()
+        (outside / "model").write_text("note")
+        links = {"file": {"notes": outside / "model"}, "directory": {"notes": outside}}
+        for number, (kind, link) in enumerate(links.items(), 6):
+            with self.subTest(kind):
+                uuid = self.stored(number, weights=b"mine", **link)
+                target = self.cluster.dir / f"copy-of-{kind}"
+                done = self.cluster.run_det("checkpoint", "download", uuid, "-o", target, "--mode", "direct")
+                self.assertNotEqual(done.returncode, 0, done.stdout)
+                self.assertIn("notes", done.stderr)
+                self.assertFalse([each for each in target.rglob("*") if each.is_file() and each.read_text() == "note"])
+        # Without a link, the copy is complete.
+        target = self.cluster.dir / "copy"
+        self.cluster.det("checkpoint", "download", self.stored(8, weights=b"mine"), "-o", target, "--mode", "direct")
+        self.assertEqual((target / "weights").read_bytes(), b"mine")
+
+    def test_a_download_does_not_hold_the_checkpoint_in_memory(self):
+        content = secrets.token_bytes(LARGE_BYTES)
+        uuid = self.stored(9, weights=content)
+
+        def limit():
+            # Threads have stacks of the size of the limit.
+            resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
+
+        for mode in ("master", "direct"):
+            with self.subTest(mode):
+                target = self.cluster.dir / f"large-{mode}"
+                done = subprocess.run([self.cluster.bin / "det", "checkpoint", "download", uuid, "-o", target, "--mode", mode],
+                                      env=self.cluster.env, preexec_fn=limit, capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertTrue((target / "weights").read_bytes() == content)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -100,6 +100,16 @@ class Floods(unittest.TestCase):
         self.check_growth(f"{BODIES} bodies with an invented token")
         self.assertIn(b"HTTP/1.1 401", heads)
 
+    def test_small_bodies_with_an_invented_token_are_not_awaited(self):
+        headers = {"allocation": "Grpc-Metadata-x-allocation-token: Bearer invented", "user": "Authorization: Bearer invented"}
+        for name, header in headers.items():
+            for path in ("/api/v1/trials/1/metrics", "/api/v1/task/logs", "/api/v1/checkpoints", "/api/v1/experiments"):
+                with self.subTest(token=name, path=path), socket.create_connection(("127.0.0.1", self.cluster.port)) as one:
+                    one.sendall(f"POST {path} HTTP/1.1\r\nHost: m\r\n{header}\r\n"
+                                "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n".encode())
+                    one.settimeout(SECONDS)
+                    self.assertEqual(one.recv(12), b"HTTP/1.1 401")
+
     def test_grpc_uploads_of_a_user_without_a_role_are_not_read(self):
         code = self.cluster.dir / "noise"
         code.mkdir()

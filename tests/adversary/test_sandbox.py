@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import tempfile
 import unittest
 
 from cluster import Cluster, processes, wait_until
@@ -60,6 +61,17 @@ class Sandbox(unittest.TestCase):
         refused = {name: refusal for name, refusal in outside.items() if refusal is not None}
         print(f"{len(inside)} probes: 0 succeed in a sandbox, {len(succeeded)} without; refused by the machine: {refused}")
         self.assertGreaterEqual(len(succeeded), MIN_SUCCEED_WITHOUT, refused)
+
+    def test_an_agent_below_var_tmp_starts_tasks_in_a_sandbox(self):
+        self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = "/var/tmp"
+        cluster = self.start("required")
+        done = cluster.run_det("command", "run", "sh", "-c",
+                               f"pwd; echo mine > /var/tmp/a; cat /tmp/a; test ! -e {cluster.dir}/secret")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn(f"{cluster.dir}/agent-a1/", done.stdout)
+        self.assertIn("mine", done.stdout)
+        self.assertFalse(os.path.exists("/var/tmp/a"))
 
     def daemons(self, mark):
         return [pid for pid, (name, _) in processes().items() if name == mark]

@@ -120,6 +120,25 @@ TEST_CASE("a sandboxed process writes only to its own directories", "[sandbox]")
   CHECK(path_exists(bench.dir.path() + "/tmp/a"));
 }
 
+TEST_CASE("a directory below /var/tmp is mounted, and /var/tmp has the files of /tmp", "[sandbox]") {
+  SandboxBench bench;
+  if (!bench.usable()) return;
+  const TemporaryDirectory place = need(TemporaryDirectory::create("sandbox-test", "/var/tmp"));
+  const std::string own = place.path() + "/agent/workdir";
+  need(make_directories(own, 0755));
+  need(write_file_atomic(own + "/a", "seen"));
+  need(write_file_atomic(place.path() + "/secret", "x"));
+  bench.sandbox.mounts.push_back({"", place.path() + "/agent", Access::kHide});
+  bench.sandbox.mounts.push_back({own, own, Access::kRead});
+  const ProcessResult result =
+      bench.run("cat " + own + "/a && echo b > /var/tmp/b && cat /tmp/b && ls " + place.path());
+  CAPTURE(result.out, result.err);
+  CHECK(result.ok());
+  CHECK(result.out == "seenb\nagent\n");
+  CHECK(path_exists(bench.sandbox.tmp + "/b"));
+  CHECK_FALSE(path_exists("/var/tmp/b"));
+}
+
 TEST_CASE("a sandbox with a network of its own has a loopback interface and nothing else", "[sandbox]") {
   SandboxBench bench;
   if (!bench.usable()) return;

@@ -124,6 +124,38 @@ TEST_CASE("bind mounts of a task show only what tasks see anyway", "[task_sandbo
   }
 }
 
+TEST_CASE("a bind mount below another one needs a place in it, which the error names", "[task_sandbox]") {
+  PlanBench bench;
+  const std::string sets = bench.dir.path() + "/sets", more = bench.dir.path() + "/more";
+  for (const std::string& path : {sets + "/inner", more}) need(make_directories(path));
+  need(write_file_atomic(sets + "/file", ""));
+  REQUIRE(::symlink("/oldroot/root", (sets + "/link").c_str()) == 0);
+  bench.settings.bind_mounts = {{.path = sets}, {.path = more}};
+  const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  const auto plan = [&](const std::string& place) {
+    Order order;
+    order.message.set_experiment_config(R"({"bind_mounts": [{"host_path": ")" + more +
+                                        R"(", "container_path": ")" + place + R"("}, {"host_path": ")" +
+                                        sets + R"(", "container_path": "/data"}]})");
+    return task_sandbox(order, dir, bench.site, "");
+  };
+  // The outer mount comes first, and does not cover the inner one.
+  const Sandbox nested = need(plan("/data/inner"));
+  CHECK(nested.mounts.back().inside == "/data/inner");
+  for (const std::string place : {"/anywhere/at/all", "/tmp/in", "/var/tmp/in", "/run/in", "in/workdir",
+                                  "/dev/in", "/usr/share", "/data"})
+    CHECK(plan(place));
+  for (const std::string place : {"/data/missing", "/data/inner/x/y", "/data/file", "/data/link/x",
+                                  "/usr/share/no-such-directory", "/lib/no-such-directory", "/proc/x"}) {
+    CAPTURE(place);
+    const auto refused = plan(place);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kInvalidArgument);
+    CHECK_THAT(refused.error().message, Catch::Contains(more + " cannot be mounted at " + place));
+  }
+  CHECK_THAT(plan("/data/missing").error().message, Catch::Contains("create " + sets + "/missing"));
+}
+
 TEST_CASE("a task sees only its own part of a checkpoint storage", "[task_sandbox]") {
   PlanBench bench;
   const std::string storage = bench.dir.path() + "/checkpoints";

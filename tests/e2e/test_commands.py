@@ -85,6 +85,19 @@ class Commands(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("do not see /root", done.stdout + done.stderr)
 
+    def test_bind_mounts_below_each_other_need_a_place_in_the_outer_one(self):
+        mounts = "bind_mounts=[{host_path: /usr/bin, container_path: /data/%s}, {host_path: %s, container_path: /data}]"
+        outer = self.cluster.dir / "outer"
+        (outer / "tools").mkdir(parents=True)
+        (outer / "seen").write_text("it is\n")
+        _, lines = self.run_command("--config", mounts % ("tools", outer), "sh", "-c", "cat /data/seen; ls /data/tools/sh")
+        self.assertEqual(lines, ["it is", "/data/tools/sh"])
+        done = self.cluster.run_det("command", "run", "--config", mounts % ("none", outer), "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/usr/bin cannot be mounted at /data/none", done.stdout + done.stderr)
+        self.assertIn(f"create {outer}/none on the agent's machine", done.stdout + done.stderr)
+        self.assertFalse((outer / "none").exists())
+
     def test_arguments_arrive_unchanged(self):
         # Flags of the command are not parsed by det.
         _, lines = self.run_command("printf", "%s\n", "-c", "a  b", "$HOME", "--config", "ü", "")
@@ -184,6 +197,127 @@ class Commands(unittest.TestCase):
         self.assertEqual(status, 404)
         status, _ = self.cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}}, "guessed")
         self.assertEqual(status, 401)
+
+
+# Calls the API as a task and prints its token, its user and the statuses.
+CALLER = """
+import json, os, urllib.error, urllib.request
+token = os.environ.get("DET_USER_TOKEN", "")
+master = os.environ["DET_MASTER"]
+def call(method, path, body=None):
+    request = urllib.request.Request((master if "://" in master else "http://" + master) + path, method=method,
+                                     data=None if body is None else json.dumps(body).encode(),
+                                     headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, {}
+calls = json.loads(os.environ["CALLS"])
+print(json.dumps({"token": token, "allocation": os.environ["DET_ALLOCATION_ID"], "own": os.environ["DET_SESSION_TOKEN"],
+                  "answers": [call(*each) for each in calls]}), flush=True)
+"""
+
+
+END_LIMIT = 1  # Seconds from the end of a task to that of its token.
+
+
+class TaskUserTokens(unittest.TestCase):
+    """Tasks with a token of their owner: off by default, on with `task_user_tokens`."""
+
+    def start(self, *options):
+        cluster = Cluster(BUILD, options)
+        cluster.__enter__()
+        self.addCleanup(cluster.close)
+        cluster.start_agent(slots=1)
+        self.files = cluster.dir / "files"
+        self.files.mkdir()
+        (self.files / "call.py").write_text(CALLER)
+        return cluster
+
+    @staticmethod
+    def log_in(cluster, name, password):
+        status, body = cluster.post("/api/v1/auth/login", {"username": name, "password": password})
+        assert status == 200, body
+        return json.loads(body)["token"]
+
+    def run_calls(self, cluster, session, calls, then="exit 0"):
+        """Makes `calls` in a task of the owner of `session`. Returns the task's id and what it printed."""
+        env = {**cluster.env, "DET_USER_TOKEN": session}
+        id = subprocess.run(
+            [cluster.bin / "det", "command", "run", "-d", "-c", self.files, "--config", "resources.slots=0", "--config",
+             "environment.environment_variables=" + json.dumps(["CALLS=" + json.dumps(calls)]), "sh", "-c",
+             f"python3 call.py; {then}"], env=env, check=True, capture_output=True, text=True).stdout.strip()
+
+        def printed():
+            lines = [json.loads(line)["log"] for line in
+                     cluster.det("command", "logs", id, "--json", "--source", "task").splitlines()]
+            return next((line for line in lines if line.startswith("{")), None)
+        return id, json.loads(wait_until("the calls of the task", printed, timeout=30))
+
+    def ends(self, cluster, token, ended):
+        """The token, which is in use, ends with the task."""
+        def used():
+            cluster.get("/api/v1/me", token)
+            return ended()
+        wait_until("the end of the task", used)
+        wait_until("the end of the token", lambda: cluster.get("/api/v1/me", token)[0] == 401, timeout=END_LIMIT)
+
+    def test_a_task_has_no_token_of_its_owner_by_default(self):
+        cluster = self.start()
+        session = self.log_in(cluster, "admin", cluster.password())
+        _, found = self.run_calls(cluster, session, [("GET", "/api/v1/me")], "sleep 600")
+        self.assertEqual((found["token"], found["answers"][0][0]), ("", 401))
+        # The token that the task would have.
+        made = f"task-{found['allocation']}.{found['own']}"
+        self.assertEqual(cluster.get("/api/v1/me", made)[0], 401)
+
+    def test_a_task_calls_the_api_as_its_owner_until_it_ends(self):
+        cluster = self.start("--task-user-tokens")
+        password = cluster.dir / "password-ada"
+        password.write_text("correct horse battery staple\n")
+        cluster.det("user", "create", "ada", "--password-file", password)
+        for name in ("open", "closed"):
+            cluster.det("workspace", "create", name)
+        ids = {each["name"]: each["id"] for each in cluster.det_json("workspace", "list", "--json")}
+        cluster.det("rbac", "assign-role", "Editor", "-u", "ada", "-w", "open")
+        admin, ada = self.log_in(cluster, "admin", cluster.password()), self.log_in(cluster, "ada", password.read_text().strip())
+        me = json.loads(cluster.get("/api/v1/me", ada)[1])["user"]["id"]
+        calls = [("GET", "/api/v1/me"), ("POST", f"/api/v1/workspaces/{ids['open']}/projects", {"name": "of-a-task"}),
+                 ("GET", f"/api/v1/workspaces/{ids['closed']}"),
+                 ("POST", f"/api/v1/workspaces/{ids['closed']}/projects", {"name": "x"}),
+                 ("POST", "/api/v1/users", {"user": {"username": "eve", "active": True}}),
+                 ("POST", "/api/v1/tokens", {"userId": me}), ("POST", f"/api/v1/users/{me}/password", "a new password 1")]
+        id, found = self.run_calls(cluster, ada, calls, "sleep 600")
+        self.assertEqual(found["answers"][0][1]["user"]["username"], "ada")
+        self.assertEqual(found["answers"][1][1]["project"]["username"], "ada")
+        # What ada may not do, and what would outlast the task.
+        self.assertEqual([status for status, _ in found["answers"]], [200, 200, 404, 404, 403, 403, 403])
+        self.assertEqual(cluster.get("/api/v1/me", found["token"])[0], 200)
+        self.assertEqual(cluster.get("/api/v1/me", found["own"])[0], 401)
+        cluster.det("command", "kill", id)
+        self.ends(cluster, found["token"], lambda: cluster.det_json("command", "describe", id, "--json")["state"] ==
+                  "STATE_TERMINATED")
+
+        # A task of an administrator is an Editor; it ends with its owner's account, too.
+        _, found = self.run_calls(cluster, admin, calls[2:5], "sleep 600")
+        self.assertEqual([status for status, _ in found["answers"]], [200, 200, 403])
+        _, found = self.run_calls(cluster, ada, calls[:1], "sleep 600")
+        self.assertEqual(cluster.post(f"/api/v1/users/{me}", {"active": False}, admin, "PATCH")[0], 200)
+        self.assertEqual(cluster.get("/api/v1/me", found["token"])[0], 401)
+
+    def test_a_trial_calls_the_api_as_its_owner_until_it_ends(self):
+        cluster = self.start("--task-user-tokens")
+        experiment = cluster.create(self.files, "name: t\nentrypoint: [sleep, \"600\"]\n"
+                                                "searcher: {name: single, metric: loss, max_length: {batches: 1}}\n")
+        trial = cluster.trial_id(experiment)
+        pid = wait_until("the trial", lambda: cluster.task_processes(trial))[0]
+        environment = dict(line.split("=", 1) for line in processes()[pid][1].split("\0") if "=" in line)
+        token = environment["DET_USER_TOKEN"]
+        status, body = cluster.get("/api/v1/me", token)
+        self.assertEqual((status, json.loads(body)["user"]["username"]), (200, "admin"))
+        cluster.det("experiment", "kill", experiment)
+        self.ends(cluster, token, lambda: cluster.experiment(experiment)["state"].endswith("CANCELED"))
 
 
 if __name__ == "__main__":

@@ -178,13 +178,11 @@ Status JoinService::renew(const v1::RenewRequest& request, const AgentPeer& peer
   return {};
 }
 
-grpc::ServerUnaryReactor* JoinService::Renew(grpc::CallbackServerContext* call,
-                                             const v1::RenewRequest* request, v1::JoinResponse* response) {
-  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  post(context_.pools.steer, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
-    reactor->Finish(to_grpc(renew(*request, peer, response)));
-  });
-  return reactor;
+void JoinService::Renew(const Deferred& call, const v1::RenewRequest* request, v1::JoinResponse* response) {
+  post(context_.pools.steer, call.reactor,
+       [this, reactor = call.reactor, request, response, peer = peer_of(*call.context)] {
+         reactor->Finish(to_grpc(renew(*request, peer, response)));
+       });
 }
 
 }  // namespace det::api

@@ -45,8 +45,7 @@ class JoinService final : public Service {
   Status Join(const Caller& caller, const v1::JoinRequest& request, v1::JoinResponse* response);
   /// Issues a new certificate for the same key to an agent with a valid one. Errors: kPermissionDenied;
   /// kFailedPrecondition for an agent without a certificate.
-  grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* call, const v1::RenewRequest* request,
-                                  v1::JoinResponse* response);
+  void Renew(const Deferred& call, const v1::RenewRequest* request, v1::JoinResponse* response);
 
  private:
   /// Whether the token admits an agent at all; asked before anything is signed. Errors: kUnauthenticated.

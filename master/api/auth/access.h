@@ -20,9 +20,10 @@ namespace det::api {
 enum class Requirement {
   kNone,              ///< no credentials
   kUser,              ///< a login or access token; the rules of the method decide the rest
-  kUserOrAllocation,  ///< as kUser, or the token of an allocation, which the handler checks
+  kUserOrAllocation,  ///< as kUser, or as kAllocation
   /// The token of the allocation that the call names. For a trial outside the cluster: the token of its
-  /// owner. The handler checks both, because only it resolves the ids.
+  /// owner. authenticate() refuses invalid tokens; the handler checks whose they are, because only it
+  /// resolves the ids.
   kAllocation,
   /// An agent with a certificate or token of this master; its handlers authenticate it (agent_auth.h).
   kAgent,

@@ -154,6 +154,18 @@ Result<Caller> identify(Credentials credentials, Sessions& sessions) {
   return caller;
 }
 
+/// Checks the credentials of a process: the token of an allocation, or of the owner of a trial outside the
+/// cluster.
+Status check_process(const Credentials& credentials, Sessions& sessions) {
+  if (!credentials.allocation_token.empty())
+    return sessions.check_allocation(token_hash(credentials.allocation_token));
+  if (credentials.user_token.empty())
+    return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
+  // The user stays out of the caller: its roles allow nothing here.
+  TRY(identify(credentials, sessions));
+  return {};
+}
+
 /// Token of an allocation in releases that stored none.
 std::string derived_token(std::string_view secret, const AllocationId& id) {
   crypto_auth_hmacsha256_state state;
@@ -259,7 +271,7 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions) {
   const Access* const entry = access(method);
   if (!entry) return fail(Code::kPermissionDenied, std::string(method) + " is open to nobody");
-  // Processes of a trial have no user; the handler checks their token.
+  // Processes of a trial have no user.
   const bool by_allocation = entry->requirement == Requirement::kUserOrAllocation &&
                              credentials.user_token.empty() && !credentials.allocation_token.empty();
   if (!by_allocation &&
@@ -267,10 +279,8 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
     return identify(std::move(credentials), sessions);
   }
   Caller caller{.credentials = std::move(credentials)};
-  if (entry->requirement == Requirement::kAllocation && caller.credentials.allocation_token.empty() &&
-      caller.credentials.user_token.empty()) {
-    return fail(Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)");
-  }
+  if (by_allocation || entry->requirement == Requirement::kAllocation)
+    TRY(check_process(caller.credentials, sessions));
   if (entry->requirement == Requirement::kAgent)
     return fail(Code::kPermissionDenied, "only an agent may call " + std::string(method));
   return caller;

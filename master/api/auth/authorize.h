@@ -38,7 +38,8 @@ std::string peer_address(std::string_view peer);
 /// Whether an address without port is ::1 or in 127.0.0.0/8.
 bool is_loopback(std::string_view address);
 
-/// An authenticated caller. Agents and processes of a trial have credentials only; their handlers check them.
+/// An authenticated caller. Agents and processes of a trial have credentials only. The handlers check those
+/// of agents, and that the token of a process is one of the objects of its request.
 struct Caller {
   db::User user;           ///< set for users
   db::Grants grants;       ///< roles of the user
@@ -65,7 +66,8 @@ Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const s
 
 /// Identifies the caller of `method` by its credentials alone. Errors: kUnauthenticated without valid
 /// credentials, kPermissionDenied for an unknown method. Calls of agents are authenticated by their handlers
-/// (agent_auth.h) and refused here. May block on the database.
+/// (agent_auth.h) and refused here. The token of a process must be that of any running allocation; the
+/// handler checks that it is the right one. May block on the database and the core.
 Result<Caller> authenticate(std::string_view method, Credentials credentials, Sessions& sessions);
 /// Checks what is known of an authenticated caller before the request is read: whether its roles could allow
 /// `method` on any object. Records a refusal in the audit log. Errors: kPermissionDenied, which names the

@@ -28,9 +28,8 @@ class AllocationService final : public Service {
   /// request_uuid, once the last one has called. Idempotent for the same request_uuid. Errors: kAborted when
   /// peers disagree on their number; kDeadlineExceeded after 60 s (the client retries); kInvalidArgument when
   /// the replies to all peers exceed 256 MiB; kResourceExhausted when all rounds hold 256 MiB.
-  grpc::ServerUnaryReactor* AllocationAllGather(grpc::CallbackServerContext* call,
-                                                const v1::AllocationAllGatherRequest* request,
-                                                v1::AllocationAllGatherResponse* response);
+  void AllocationAllGather(const Deferred& call, const v1::AllocationAllGatherRequest* request,
+                           v1::AllocationAllGatherResponse* response);
   /// Accepted for compatibility with Determined AI, without effect.
   Status AllocationWaiting(const Caller& caller, const v1::AllocationRequest& request,
                            v1::AllocationResponse* response);
@@ -49,9 +48,8 @@ class AllocationService final : public Service {
                                   v1::AllocationRendezvousInfoResponse* response);
   /// Long poll: replies at once when the allocation is to be preempted, otherwise after timeout_seconds (0 to
   /// 60).
-  grpc::ServerUnaryReactor* AllocationPreemptionSignal(grpc::CallbackServerContext* call,
-                                                       const v1::AllocationPreemptionSignalRequest* request,
-                                                       v1::AllocationPreemptionSignalResponse* response);
+  void AllocationPreemptionSignal(const Deferred& call, const v1::AllocationPreemptionSignalRequest* request,
+                                  v1::AllocationPreemptionSignalResponse* response);
   /// Acknowledges a preemption signal. Idempotent. Errors: kFailedPrecondition without a signal.
   Status AckAllocationPreemptionSignal(const Caller& caller, const v1::AllocationRequest& request,
                                        v1::AllocationResponse* response);

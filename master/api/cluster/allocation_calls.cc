@@ -39,15 +39,15 @@ struct AllocationService::Poll {
   }
 };
 
-grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
-    grpc::CallbackServerContext* call, const v1::AllocationPreemptionSignalRequest* request,
-    v1::AllocationPreemptionSignalResponse* response) {
+void AllocationService::AllocationPreemptionSignal(const Deferred& call,
+                                                   const v1::AllocationPreemptionSignalRequest* request,
+                                                   v1::AllocationPreemptionSignalResponse* response) {
   auto poll = std::make_shared<Poll>();
-  poll->reactor = call->DefaultReactor();
+  poll->reactor = call.reactor;
   poll->response = response;
   poll->allocation = AllocationId(request->allocation_id());
   const int seconds = std::clamp(request->timeout_seconds(), 0, kMaxPoll);
-  Credentials credentials = read_credentials(*call);
+  Credentials credentials = read_credentials(*call.context);
   const auto open = [this, poll, credentials, seconds]() -> Status {
     TRY_ASSIGN(const Caller caller, authorize("/det.v1.AllocationService/AllocationPreemptionSignal",
                                               credentials, *context_.sessions));
@@ -74,7 +74,6 @@ grpc::ServerUnaryReactor* AllocationService::AllocationPreemptionSignal(
       context_.edge.post([poll, error = opened.error()] { poll->answer(to_grpc(error), false); });
   });
   if (!taken) poll->answer(to_grpc(busy()), false);
-  return poll->reactor;
 }
 
 void AllocationService::preempt(const AllocationId& id) {

@@ -133,10 +133,10 @@ void AllocationService::close_gathers() {
   gathers_.clear();
 }
 
-grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
-    grpc::CallbackServerContext* call, const v1::AllocationAllGatherRequest* request,
-    v1::AllocationAllGatherResponse* response) {
-  Peer peer{.reactor = call->DefaultReactor(),
+void AllocationService::AllocationAllGather(const Deferred& call,
+                                            const v1::AllocationAllGatherRequest* request,
+                                            v1::AllocationAllGatherResponse* response) {
+  Peer peer{.reactor = call.reactor,
             .response = response,
             .name = request->request_uuid(),
             .num_peers = request->num_peers(),
@@ -145,7 +145,7 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
             .deadline = mono_now() + kPatience};
   grpc::ServerUnaryReactor* const reactor = peer.reactor;
   const AllocationId id(request->allocation_id());
-  const auto admitted = [this, id, credentials = read_credentials(*call), request]() -> Status {
+  const auto admitted = [this, id, credentials = read_credentials(*call.context), request]() -> Status {
     TRY_ASSIGN(const Caller caller,
                authorize("/det.v1.AllocationService/AllocationAllGather", credentials, *context_.sessions));
     // Validated on the worker, before the call takes part in a round.
@@ -165,7 +165,6 @@ grpc::ServerUnaryReactor* AllocationService::AllocationAllGather(
         [this, id, peer = std::move(peer)]() mutable { join(id, std::move(peer)); });
     if (!taken) waiting->Finish(to_grpc(busy()));
   });
-  return reactor;
 }
 
 }  // namespace det::api

@@ -51,13 +51,11 @@ class TrialService final : public Service {
   void forget_reporter(TrialId trial);
   // Reports are durable when they are acknowledged, and idempotent. They carry the token of the allocation.
   // Errors: kUnauthenticated; kInvalidArgument; kAborted when the run is not the current one of the trial.
-  grpc::ServerUnaryReactor* ReportTrialMetrics(grpc::CallbackServerContext* call,
-                                               const v1::ReportTrialMetricsRequest* request,
-                                               v1::ReportTrialMetricsResponse* response);
+  void ReportTrialMetrics(const Deferred& call, const v1::ReportTrialMetricsRequest* request,
+                          v1::ReportTrialMetricsResponse* response);
   /// As ReportTrialMetrics, for the group "training".
-  grpc::ServerUnaryReactor* ReportTrialTrainingMetrics(grpc::CallbackServerContext* call,
-                                                       const v1::ReportTrialTrainingMetricsRequest* request,
-                                                       v1::ReportTrialMetricsResponse* response);
+  void ReportTrialTrainingMetrics(const Deferred& call, const v1::ReportTrialTrainingMetricsRequest* request,
+                                  v1::ReportTrialMetricsResponse* response);
   /// Reports a validation, which the searcher may decide on.
   Status ReportTrialValidationMetrics(const Caller& caller,
                                       const v1::ReportTrialValidationMetricsRequest& request,
@@ -84,9 +82,8 @@ class TrialService final : public Service {
   void find_and_store(const std::shared_ptr<Arrival>& arrival);
   /// Handles a report without blocking if it comes from a process of an allocation, else on a worker.
   template <typename Request>
-  grpc::ServerUnaryReactor* report(grpc::CallbackServerContext* call, const Request* request,
-                                   const char* method, const v1::TrialMetrics& metrics,
-                                   const std::string& group);
+  void report(const Deferred& call, const Request* request, const char* method,
+              const v1::TrialMetrics& metrics, const std::string& group);
   /// Handles a report on a worker and waits until it is durable.
   Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
 

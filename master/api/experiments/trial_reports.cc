@@ -124,24 +124,22 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
 /// The common case, a process with an allocation token and explicit steps, holds no worker thread. All other
 /// reports are handled by take().
 template <typename Request>
-grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call, const Request* request,
-                                               const char* method, const v1::TrialMetrics& metrics,
-                                               const std::string& group) {
+void TrialService::report(const Deferred& call, const Request* request, const char* method,
+                          const v1::TrialMetrics& metrics, const std::string& group) {
   auto arrival = std::make_shared<Arrival>();
-  arrival->caller.credentials = read_credentials(*call);
+  arrival->caller.credentials = read_credentials(*call.context);
   const Credentials& credentials = arrival->caller.credentials;
   if (group == "validation" || !metrics.has_steps_completed() || credentials.allocation_token.empty() ||
       !credentials.user_token.empty()) {
-    grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
-    post(context_.pools.ingest, reactor,
-         [this, reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
-           reactor->Finish(to_grpc(
-               perform(method, authenticate(method, credentials, *context_.sessions), *request, nullptr,
-                       begun, [&](const Caller& caller) { return take(caller, metrics, group); })));
-         });
-    return reactor;
+    return post(
+        context_.pools.ingest, call.reactor,
+        [this, reactor = call.reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
+          reactor->Finish(to_grpc(
+              perform(method, authenticate(method, credentials, *context_.sessions), *request, nullptr, begun,
+                      [&](const Caller& caller) { return take(caller, metrics, group); })));
+        });
   }
-  arrival->reactor = call->DefaultReactor();
+  arrival->reactor = call.reactor;
   v1::MetricsReport text;
   text.set_group(group);
   text.set_steps_completed(metrics.steps_completed());
@@ -155,17 +153,12 @@ grpc::ServerUnaryReactor* TrialService::report(grpc::CallbackServerContext* call
     if (keys) arrival->keys = std::move(*keys);
     if (!keys) checked = tl::unexpected(keys.error());
   }
-  if (!checked) {
-    arrival->finish(checked);
-    return arrival->reactor;
-  }
+  if (!checked) return arrival->finish(checked);
   arrival->trial = TrialId(metrics.trial_id());
   arrival->run = metrics.trial_run_id();
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   arrival->row = {group, text.steps_completed(), std::move(*text.mutable_metrics()), time};
-  grpc::ServerUnaryReactor* const reactor = arrival->reactor;
   context_.edge.post([this, arrival] { find_and_store(arrival); });
-  return reactor;
 }
 
 Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
@@ -215,17 +208,15 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   return {};
 }
 
-grpc::ServerUnaryReactor* TrialService::ReportTrialMetrics(grpc::CallbackServerContext* call,
-                                                           const v1::ReportTrialMetricsRequest* request,
-                                                           v1::ReportTrialMetricsResponse*) {
-  return report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(),
-                request->group());
+void TrialService::ReportTrialMetrics(const Deferred& call, const v1::ReportTrialMetricsRequest* request,
+                                      v1::ReportTrialMetricsResponse*) {
+  report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(), request->group());
 }
-grpc::ServerUnaryReactor* TrialService::ReportTrialTrainingMetrics(
-    grpc::CallbackServerContext* call, const v1::ReportTrialTrainingMetricsRequest* request,
-    v1::ReportTrialMetricsResponse*) {
-  return report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(),
-                "training");
+void TrialService::ReportTrialTrainingMetrics(const Deferred& call,
+                                              const v1::ReportTrialTrainingMetricsRequest* request,
+                                              v1::ReportTrialMetricsResponse*) {
+  report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(),
+         "training");
 }
 Status TrialService::ReportTrialValidationMetrics(const Caller& caller,
                                                   const v1::ReportTrialValidationMetricsRequest& request,

@@ -110,11 +110,10 @@ std::optional<std::int64_t> drop_beyond_quota(const Context& context, db::LogBat
 
 }  // namespace
 
-grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* call,
-                                                 const v1::ShipLogsRequest* request,
-                                                 v1::ShipLogsResponse* response) {
-  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  post(context_.pools.ingest, reactor, [this, reactor, request, response, peer = peer_of(*call)] {
+void AgentService::ShipLogs(const Deferred& call, const v1::ShipLogsRequest* request,
+                            v1::ShipLogsResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = call.reactor;
+  post(context_.pools.ingest, reactor, [this, reactor, request, response, peer = peer_of(*call.context)] {
     auto batch = read_batch(peer, *request, context_.pool);
     if (!batch) return reactor->Finish(to_grpc(batch.error()));
     if (const auto next = drop_beyond_quota(context_, *batch)) {
@@ -133,7 +132,6 @@ grpc::ServerUnaryReactor* AgentService::ShipLogs(grpc::CallbackServerContext* ca
     // A refusal throttles the agent: it repeats the batch after a pause.
     if (!context_.bulk.try_push(std::move(*batch))) reactor->Finish(to_grpc(busy()));
   });
-  return reactor;
 }
 
 }  // namespace det::api

@@ -29,8 +29,7 @@ class AgentService final : public Service {
                                                                const v1::GetContextRequest* request);
   /// Stores a batch of log lines and replies when they are durable. Idempotent: lines are keyed by allocation
   /// and line number. At most 10,000 lines; longer lines than 64 KiB are cut.
-  grpc::ServerUnaryReactor* ShipLogs(grpc::CallbackServerContext* call, const v1::ShipLogsRequest* request,
-                                     v1::ShipLogsResponse* response);
+  void ShipLogs(const Deferred& call, const v1::ShipLogsRequest* request, v1::ShipLogsResponse* response);
 
   /// The agent's end of a tunnel (tunnels.h).
   grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* Tunnel(grpc::CallbackServerContext* call);

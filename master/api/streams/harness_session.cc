@@ -392,9 +392,14 @@ HarnessService::HarnessService(const Context& context) : Service(context, "det.v
 
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
-  auto caller = authorize("/det.v1.HarnessService/Session", read_credentials(*call), *context_.sessions);
-  if (!caller) return new RefusedStream<v1::HarnessMessage, v1::MasterMessage>(caller.error());
-  auto session = std::make_shared<HarnessSession>(*this, std::move(caller->credentials));
+  // The token is checked with the first message: a process of an ended run, whose token is forgotten, must be
+  // told to leave.
+  Credentials credentials = read_credentials(*call);
+  if (credentials.allocation_token.empty() && credentials.user_token.empty()) {
+    return new RefusedStream<v1::HarnessMessage, v1::MasterMessage>(
+        {Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)", {}});
+  }
+  auto session = std::make_shared<HarnessSession>(*this, std::move(credentials));
   session->start(session);
   return session.get();
 }

@@ -13,11 +13,13 @@
 namespace det::api {
 namespace {
 
-grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, const std::string& path) {
+grpc::Status call(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                  const std::string& allocation_token = "", const std::string& bytes = "") {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  grpc::Slice empty;
-  grpc::ByteBuffer request(&empty, 1), reply;
+  if (!allocation_token.empty()) context.AddMetadata("x-allocation-token", "Bearer " + allocation_token);
+  grpc::Slice slice(bytes);
+  grpc::ByteBuffer request(&slice, 1), reply;
   std::promise<grpc::Status> done;
   stub.UnaryCall(&context, path, {}, &request, &reply,
                  [&](grpc::Status status) { done.set_value(std::move(status)); });
@@ -40,6 +42,27 @@ TEST_CASE("calls without credentials are refused") {
       }
     }
   }
+}
+
+TEST_CASE("a request with an invented allocation token is refused before it is parsed") {
+  Bench bench;
+  int asked = 0;
+  for (const auto* service : services()) {
+    for (int i = 0; i < service->method_count(); ++i) {
+      const auto* method = service->method(i);
+      const std::string path = "/" + service->full_name() + "/" + method->name();
+      const Requirement required = access(path)->requirement;
+      if (method->client_streaming() || method->server_streaming()) continue;
+      if (required != Requirement::kAllocation && required != Requirement::kUserOrAllocation) continue;
+      INFO(path);
+      // Field 1 with a length that the message does not have.
+      const grpc::Status status = call(bench.server.channel(), path, "invented", "\x0a\x7f");
+      INFO(status.error_message());
+      CHECK(status.error_code() == grpc::StatusCode::UNAUTHENTICATED);
+      ++asked;
+    }
+  }
+  CHECK(asked > 20);
 }
 
 TEST_CASE("the identity of the master is public") {

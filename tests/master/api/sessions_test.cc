@@ -7,6 +7,7 @@
 #include "common/expconf/parse.h"
 #include "det/v1/agent.methods.h"
 #include "det/v1/harness.methods.h"
+#include "det/v1/trial.methods.h"
 #include "master/api/auth/agent_auth.h"
 #include "master/db/accounts/join.h"
 #include "server_bench.h"
@@ -309,6 +310,49 @@ TEST_CASE("a token speaks for its own allocation only, and until that ends") {
                v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(agent.next().has_forget());
   CHECK(Harness(bench, start).end().error_code() == grpc::StatusCode::ABORTED);
+}
+
+TEST_CASE("the token of an allocation is confirmed once, and no longer after its end") {
+  Cluster cluster;
+  Bench& bench = cluster.bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  AllocationTokens& tokens = *bench.context.allocation_tokens;
+  const std::string hash = token_hash(start.token());
+  CHECK(tokens.check(token_hash("guessed")).error().code == Code::kUnauthenticated);
+  CHECK_FALSE(tokens.is_confirmed(token_hash("guessed")));
+  REQUIRE(tokens.check(hash));
+  CHECK(tokens.is_confirmed(hash));
+  agent.update(start.allocation_id(), v1::AllocationUpdate::STATE_TERMINATED,
+               v1::AllocationExit::KIND_SUCCEEDED);
+  CHECK(agent.next().has_forget());
+  CHECK(wait_until([&] { return !tokens.is_confirmed(hash); }, std::chrono::seconds(5)));
+  CHECK(tokens.check(hash).error().code == Code::kUnauthenticated);
+}
+
+TEST_CASE("a process reports with its allocation token, before and after the token is confirmed") {
+  Cluster cluster;
+  Bench& bench = cluster.bench;
+  Agent agent(bench);
+  const v1::StartAllocation start = started(bench, agent);
+  const auto report = [&](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-allocation-token", "Bearer " + token);
+    v1::ReportTrialMetricsRequest request;
+    request.set_group("validation");
+    request.mutable_metrics()->set_trial_id(1);
+    request.mutable_metrics()->set_steps_completed(10);
+    auto& fields = *request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
+    fields["loss"].set_number_value(3.5);
+    v1::ReportTrialMetricsResponse response;
+    return wire::call(bench.over_socket(), v1::TrialService::ReportTrialMetrics, context, request, response)
+        .error_code();
+  };
+  CHECK(report("guessed") == grpc::StatusCode::UNAUTHENTICATED);
+  CHECK(report(start.token()) == grpc::StatusCode::OK);
+  CHECK(report(start.token()) == grpc::StatusCode::OK);
+  bench.loop.inspect(
+      [](const core::Core& core) { CHECK(core.trials().at(TrialId(1)).last_validation == 10); });
 }
 
 TEST_CASE("metrics that cannot be stored are not acknowledged") {
