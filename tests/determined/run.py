@@ -187,10 +187,13 @@ def prepare_users(cluster, with_roles):
     call(f"/api/v1/users/{login['user']['id']}/password", cluster.user_password)
 
 
-def storage_settings(directory):
-    """Options of a master whose experiments have both keys of a shared_fs storage, which tests read."""
+def file_settings(directory):
+    """Options of a master whose experiments have both keys of a shared_fs storage, and whose pool has task defaults."""
     file = pathlib.Path(directory) / "master.yaml"
-    file.write_text(f"checkpoint_storage: {{type: shared_fs, host_path: {directory}, storage_path: checkpoints}}\n")
+    file.write_text(f"checkpoint_storage: {{type: shared_fs, host_path: {directory}, storage_path: checkpoints}}\n"
+                    "resource_pools:\n- pool_name: default\n  task_container_defaults:\n"
+                    "    environment_variables: [SOMEVAR=SOMEVAL]\n"
+                    "    startup_hook: echo hello from rp tcd startup hook\n")
     return ["--config", file]
 
 
@@ -256,7 +259,7 @@ def main():
     # As on Determined's test clusters: tasks see themselves as root and have a token of their user.
     settings += ["--task-user-tokens", "--default-task-user=root"]
     with tempfile.TemporaryDirectory(prefix="det-storage-") as storage, \
-            Cluster(options.build, settings + storage_settings(storage), storage_paths=(".", "/tmp")) as cluster:
+            Cluster(options.build, settings + file_settings(storage), storage_paths=(".", "/tmp")) as cluster:
         # Tasks see the virtual environment and the Python that it is made from, and experiments mount parts of /tmp.
         cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix, "/tmp:rw"))
         # Trials of one experiment listen on the same port, as in containers. Gangs need the machine's network.
