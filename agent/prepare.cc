@@ -95,8 +95,9 @@ class Preparation {
     if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
       log("WARNING",
           "Determined AI's Python library cannot find the model directory: " + linked.error().message);
-    spec.argv =
-        task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"), image_ ? image_->root : "");
+    spec.argv = after_pool_hook(
+        order_.message.startup_hook(),
+        task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"), image_ ? image_->root : ""));
     spec.env = environment();
     if (auto exit = enclose(spec)) return exit;
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
@@ -444,6 +445,15 @@ std::vector<std::string> task_command(const std::vector<std::string>& command, b
                     ::access((root + "/usr/bin/bash").c_str(), X_OK) == 0;
   std::vector<std::string> argv{bash ? "/bin/bash" : "/bin/sh", "-c", bash ? kTraced : kPlain,
                                 "startup-hook"};
+  argv.insert(argv.end(), command.begin(), command.end());
+  return argv;
+}
+
+std::vector<std::string> after_pool_hook(const std::string& script, std::vector<std::string> command) {
+  if (script.empty()) return command;
+  std::vector<std::string> argv{"/bin/sh", "-c",
+                                "hook=$1; shift; set -e; eval \"$hook\"; set +e; unset hook; exec \"$@\"",
+                                "startup-hook", script};
   argv.insert(argv.end(), command.begin(), command.end());
   return argv;
 }

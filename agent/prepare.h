@@ -60,5 +60,9 @@ std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& 
 /// `root`: directory of the files of the task's image, or "".
 std::vector<std::string> task_command(const std::vector<std::string>& command, bool hook,
                                       const std::string& root = "");
+/// Returns the argument vector that runs `script`, the hook of the pool, and then `command` in its
+/// environment.
+/// "": `command`.
+std::vector<std::string> after_pool_hook(const std::string& script, std::vector<std::string> command);
 
 }  // namespace det::agent

@@ -220,6 +220,8 @@ Status enable_slot(Client& client, const SlotOptions& options) {
   print_slot("Enabled", options);
   const std::string& problem = response.slot().problem();
   if (!problem.empty()) std::cout << "It takes no work yet: " << printable(problem) << '\n';
+  if (!response.slot().enabled())
+    std::cout << "It takes no work yet: agent " << printable(options.agent) << " is disabled\n";
   return {};
 }
 

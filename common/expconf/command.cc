@@ -126,6 +126,8 @@ Result<ParsedCommand> parse_command(std::string_view yaml, const std::string& fi
     users.push_back(static_cast<int>(names.size()));
     add(defaults.template_->name, std::move(tree));
   }
+  if (const Json* pool = find_pool_defaults(defaults, layers))
+    add(kPoolDefaults, node_from_json(shared_defaults(*pool)));
   add("the master's task_container_defaults",
       node_from_json(shared_defaults(defaults.task_container_defaults)));
   // merge() needs maps at the top; everything else is checked on the merged tree.

@@ -78,6 +78,8 @@ Result<Stack> stack_of(YamlNode user, const std::string& file, const Defaults& d
     stack.users.push_back(static_cast<int>(stack.names.size()));
     stack.add(defaults.template_->name, std::move(tree));
   }
+  if (const Json* pool = find_pool_defaults(defaults, stack.layers))
+    stack.add(kPoolDefaults, node_from_json(*pool));
   stack.add("the master's task_container_defaults", node_from_json(defaults.task_container_defaults));
   Json lowest = Json::object();
   if (!defaults.checkpoint_storage.is_null()) lowest["checkpoint_storage"] = defaults.checkpoint_storage;

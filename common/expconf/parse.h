@@ -2,6 +2,7 @@
 // each with position, allowed values and the nearest name. Pure: facts of the cluster are passed as values.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,14 +24,22 @@ struct Document {
   std::string text;
 };
 
+/// The defaults of tasks that an administrator sets for the cluster or for a pool.
+struct TaskDefaults {
+  nlohmann::ordered_json config;  ///< in the layout of an experiment configuration
+  std::string startup_hook;       ///< shell script to run before the entrypoint; "": none
+  std::vector<Problem> warnings;  ///< without positions
+};
+
 /// Layers beside the user's file. Precedence, highest first:
 ///
 ///   1. invariants of the config policies, in their order
 ///   2. the user's file with its overrides
 ///   3. the template
-///   4. task_container_defaults of the master
-///   5. checkpoint_storage of the master
-///   6. defaults of the fields
+///   4. task_container_defaults of the resource pool that layers 1 to 3 select, else of the default pool
+///   5. task_container_defaults of the master
+///   6. checkpoint_storage of the master
+///   7. defaults of the fields
 ///
 /// Constraints of several policies combine to the strictest.
 struct Defaults {
@@ -38,6 +47,8 @@ struct Defaults {
   nlohmann::ordered_json checkpoint_storage;
   /// The master's defaults as returned by read_task_defaults(); null: none.
   nlohmann::ordered_json task_container_defaults;
+  std::map<std::string, TaskDefaults> pool_task_defaults;  ///< by pool
+  std::string default_pool;
   std::uint32_t experiment_seed = 0;  ///< used if no layer sets it
   std::string name;                   ///< used if no layer sets it
   /// Config policies: the cluster's, then the workspace's.
@@ -83,13 +94,7 @@ const nlohmann::ordered_json* find_setting(const nlohmann::ordered_json& config,
 /// Returns the warnings. Errors: kInvalidArgument.
 Result<std::vector<Problem>> check_part(std::string_view yaml, const std::string& file);
 
-/// The master's `task_container_defaults` in the layout of an experiment configuration. Problems carry no
-/// position.
-struct TaskDefaults {
-  nlohmann::ordered_json config;
-  std::vector<Problem> warnings;
-};
-/// Checks `task_container_defaults` and converts it. Errors: kInvalidArgument.
+/// Checks `task_container_defaults` and converts it. Problems carry no position. Errors: kInvalidArgument.
 Result<TaskDefaults> read_task_defaults(const YamlNode& tree);
 
 /// Applies the assignments to a tree, in order, and creates missing maps. New nodes have line 0. Errors:

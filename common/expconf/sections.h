@@ -22,6 +22,10 @@ void check_against(Reader& reader, const YamlNode& root, const Json& resolved, c
 /// Adds type and location of the storage that `checkpoint_storage.name` names. Reports an unknown name, and
 /// fields of the section that differ from the storage.
 void fill_in_storage(Reader& reader, YamlNode& root, const ClusterFacts& cluster);
+/// Returns the defaults of the resource pool that `layers` (highest first) select; null if it has none.
+const Json* find_pool_defaults(const Defaults& defaults, const std::vector<YamlNode>& layers);
+/// Name of that layer in messages.
+inline constexpr const char* kPoolDefaults = "the task_container_defaults of the resource pool";
 /// Type of a command's whole document.
 const Type& command_type();
 

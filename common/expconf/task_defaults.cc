@@ -1,4 +1,4 @@
-// The master's `task_container_defaults`: mapping of its keys to fields of a configuration.
+// `task_container_defaults` of the master and of pools: mapping of their keys to fields of a configuration.
 #include <algorithm>
 #include <array>
 
@@ -11,6 +11,8 @@ namespace det::expconf {
 namespace {
 
 constexpr const char* kHere = "task_container_defaults";
+/// Has no field of a configuration: it belongs to the pool, not to the task.
+constexpr const char* kStartupHook = "startup_hook";
 
 /// A key and the path of its configuration field.
 struct Key {
@@ -36,7 +38,6 @@ const std::vector<Key>& keys() {
                                     {"nccl_port_range", ""},
                                     {"gloo_port_range", ""},
                                     {"work_dir", ""},
-                                    {"startup_hook", ""},
                                     {"cpu_pod_spec", ""},
                                     {"gpu_pod_spec", ""}};
   return all;
@@ -63,15 +64,35 @@ std::string path_here(const std::string& path) {
 
 }  // namespace
 
+const Json* find_pool_defaults(const Defaults& defaults, const std::vector<YamlNode>& layers) {
+  std::string pool = defaults.default_pool;
+  for (const YamlNode& layer : layers) {
+    const YamlNode* resources = layer.find("resources");
+    const YamlNode* named = resources ? resources->find("resource_pool") : nullptr;
+    if (!named || named->is_null()) continue;
+    // An empty name selects the default pool.
+    if (!named->text.empty()) pool = named->text;
+    break;
+  }
+  const auto found = defaults.pool_task_defaults.find(pool);
+  return found == defaults.pool_task_defaults.end() ? nullptr : &found->second.config;
+}
+
 Result<TaskDefaults> read_task_defaults(const YamlNode& tree) {
-  std::vector<std::string> names;
+  std::vector<std::string> names{kStartupHook};
   for (const Key& key : keys()) names.push_back(key.name);
   YamlNode config{.kind = YamlNode::Kind::kMap};
   // Partial: the defaults alone are no complete configuration.
   Reader reader("");
   reader.expect_part();
   if (!tree.is_map()) wrong_type(reader, tree, "", "a map");
+  std::string startup_hook;
   for (const YamlEntry& entry : tree.entries) {
+    if (entry.key == kStartupHook && !entry.value.is_null()) {
+      const Json hook = text({.max = 65536, .one_line = false})(reader, entry.value, entry.key);
+      if (hook.is_string()) startup_hook = hook.get<std::string>();
+    }
+    if (entry.key == kStartupHook) continue;
     const auto key =
         std::find_if(keys().begin(), keys().end(), [&](const Key& each) { return each.name == entry.key; });
     if (key == keys().end()) {
@@ -89,7 +110,7 @@ Result<TaskDefaults> read_task_defaults(const YamlNode& tree) {
   // The problems carry configuration paths, but the administrator wrote task_container_defaults.
   for (Problem& problem : problems) problem.path = path_here(problem.path);
   if (!problems.empty()) return fail(std::move(problems));
-  TaskDefaults result{to_json(config), reader.take_warnings()};
+  TaskDefaults result{to_json(config), startup_hook, reader.take_warnings()};
   for (Problem& warning : result.warnings) warning.path = path_here(warning.path);
   return result;
 }

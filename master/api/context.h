@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/stop_signal.h"
+#include "common/expconf/parse.h"
 #include "common/storage/policy.h"
 #include "master/api/auth/sessions.h"
 #include "master/api/call_stats.h"
@@ -43,8 +44,9 @@ struct Settings {
   std::string local_join_hash;
   /// Default for experiments without one.
   Json checkpoint_storage;
-  /// Default environment and resources of tasks, in the form of an experiment configuration.
-  Json task_container_defaults;
+  /// Defaults of tasks, and those of single pools, which override them.
+  expconf::TaskDefaults task_defaults;
+  std::map<std::string, expconf::TaskDefaults> pool_task_defaults;
   /// Refuse submissions that no agent can ever run.
   bool launch_error = true;
   /// Processes of tasks get a token of their owner.

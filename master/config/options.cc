@@ -101,6 +101,26 @@ std::vector<std::string> read_directories(const YamlNode& tree, const std::strin
   return directories;
 }
 
+/// Task defaults in the layout of an experiment configuration, with the startup hook.
+Json shown_defaults(const expconf::TaskDefaults& defaults) {
+  Json shown = defaults.config;
+  if (!defaults.startup_hook.empty()) shown["startup_hook"] = defaults.startup_hook;
+  return shown;
+}
+
+/// The settings in the layout of the configuration file.
+Json shown_settings(const Options& options, const MasterConfig& config) {
+  // Trees are shown as resolved, with the defaults that the master adds.
+  Json shown = settings_json(master_options(), options);
+  shown["checkpoint_storage"] = config.checkpoint_storage;
+  shown["task_container_defaults"] = shown_defaults(config.task_defaults);
+  for (const auto& [name, defaults] : config.pool_task_defaults)
+    for (Json& pool : shown["resource_pools"])
+      if (pool.is_object() && pool["pool_name"] == name)
+        pool["task_container_defaults"] = shown_defaults(defaults);
+  return shown;
+}
+
 /// Reads the defaults of experiments and the limits of their configuration.
 void read_experiment_defaults(const Options& options, MasterConfig& config, Checker& checker) {
   config.checkpoint_storage = {{"type", "shared_fs"}, {"host_path", config.data_dir + "/checkpoints"}};
@@ -116,12 +136,13 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
   if (const YamlNode* tree = options.tree("task_container_defaults")) {
     auto defaults = expconf::read_task_defaults(*tree);
     if (defaults) {
-      config.task_container_defaults = std::move(defaults->config);
-      config.warnings = std::move(defaults->warnings);
+      config.warnings = defaults->warnings;
+      config.task_defaults = std::move(*defaults);
     } else {
       for (const Problem& problem : defaults.error().problems) checker.add(problem.path, problem.message);
     }
   }
+  config.pool_task_defaults = read_pool_task_defaults(options, config.warnings, checker.problems);
   config.launch_error = options.boolean("launch_error");
   config.task_user_tokens = options.boolean("task_user_tokens");
   config.tasks_as_root = options.text("default_task_user") == "root";
@@ -245,7 +266,9 @@ std::vector<OptionKey> pool_keys() {
        "preemption (default: true)."},
       {"resource_pools", Kind::kTree, "",
        "Pools with other scheduling, or with agents that run as jobs of an engine (Slurm or Kubernetes): a "
-       "list of maps with pool_name, scheduler and provider. Keys of provider: type (agents, the default, "
+       "list of maps with pool_name, scheduler, provider and task_container_defaults (override the "
+       "master's). "
+       "Keys of provider: type (agents, the default, "
        "slurm or kubernetes), pilot (shared, the default: a job runs trials one after the other, or "
        "per_allocation: a job for each run of a trial, for sites that forbid jobs that wait for work), "
        "max_pilots (jobs that wait or run; default 1), slots_per_node (required), "
@@ -294,7 +317,7 @@ OptionTable all_options() {
           {"task_container_defaults", Kind::kTree, "",
            "Defaults of experiments: image, environment_variables, registry_auth, force_pull_image, "
            "add_capabilities, drop_capabilities, devices, shm_size_bytes, bind_mounts, log_policies, "
-           "preemption_timeout."},
+           "preemption_timeout, and startup_hook (shell script to run before each task)."},
           {"launch_error", Kind::kBool, "true",
            "Reject experiments with trials that fit no agent. false: accept them with a warning; they wait. "
            "Commands may then name such slots in templates only."},
@@ -379,10 +402,7 @@ Result<MasterConfig> read_master_config(const Options& options) {
   config.storages = read_storages(options, config.checkpoint_storage, config.data_dir, checker.problems);
   read_egress_policy(options, config, checker);
   read_webhooks(options, config, checker);
-  // Trees are shown as resolved, with the defaults that the master adds.
-  config.shown = settings_json(master_options(), options);
-  config.shown["checkpoint_storage"] = config.checkpoint_storage;
-  config.shown["task_container_defaults"] = config.task_container_defaults;
+  config.shown = shown_settings(options, config);
   config.heartbeat = options.duration("heartbeat");
   config.agent_lease = options.duration("agent_lease");
   config.agent_kill_grace = options.duration("agent_kill_grace");

@@ -35,8 +35,9 @@ struct MasterConfig {
   /// Pools with jobs of an engine as agents.
   std::map<std::string, ProviderConfig> providers;
   Json checkpoint_storage;  ///< default of experiments
-  /// Default of experiments, in the layout of their configuration.
-  Json task_container_defaults;
+  /// Defaults of tasks, and those of single pools, which override them.
+  expconf::TaskDefaults task_defaults;
+  std::map<std::string, expconf::TaskDefaults> pool_task_defaults;
   /// All settings in the layout of the configuration file. May contain secrets: mask before showing.
   Json shown;
   bool launch_error = true;

@@ -59,11 +59,13 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
   const YamlNode* tree = options.tree("resource_pools");
   if (tree == nullptr) return pools;
   if (!tree->is_list())
-    add(problems, "resource_pools", "must be a list of maps with pool_name, scheduler and provider");
+    add(problems, "resource_pools",
+        "must be a list of maps with pool_name, scheduler, provider and task_container_defaults");
   for (std::size_t i = 0; i < tree->items.size(); ++i) {
     const YamlNode& item = tree->items[i];
     const std::string path = "resource_pools[" + std::to_string(i) + "]";
-    refuse_other_keys(item, path, {"pool_name", "scheduler", "provider"}, problems);
+    refuse_other_keys(item, path, {"pool_name", "scheduler", "provider", "task_container_defaults"},
+                      problems);
     const YamlNode* name = item.find("pool_name");
     if (name == nullptr || name->kind != YamlNode::Kind::kString || name->text.empty()) {
       add(problems, path + ".pool_name", "is required: the name that agents and experiments give");
@@ -75,6 +77,31 @@ std::map<std::string, SchedulerConfig> read_pools(const Options& options, const 
     // A pool that is listed twice would silently get one of the two settings.
     if (!pools.emplace(name->text, its).second)
       add(problems, path + ".pool_name", name->text + " is there twice");
+  }
+  return pools;
+}
+
+std::map<std::string, expconf::TaskDefaults> read_pool_task_defaults(const Options& options,
+                                                                     Problems& warnings, Problems& problems) {
+  std::map<std::string, expconf::TaskDefaults> pools;
+  const YamlNode* tree = options.tree("resource_pools");
+  for (std::size_t i = 0; tree != nullptr && i < tree->items.size(); ++i) {
+    const YamlNode* name = tree->items[i].find("pool_name");
+    const YamlNode* defaults = tree->items[i].find("task_container_defaults");
+    if (name == nullptr || defaults == nullptr || defaults->is_null()) continue;
+    const auto append = [&](std::vector<Problem> from, Problems& to) {
+      for (Problem& problem : from) {
+        problem.path = "resource_pools[" + std::to_string(i) + "]." + problem.path;
+        to.push_back(std::move(problem));
+      }
+    };
+    auto read = expconf::read_task_defaults(*defaults);
+    if (!read) {
+      append(read.error().problems, problems);
+      continue;
+    }
+    append(read->warnings, warnings);
+    pools.emplace(name->text, std::move(*read));
   }
   return pools;
 }

@@ -1,4 +1,4 @@
-// Scheduler and provider settings of resource pools: keys `scheduler` and `resource_pools`.
+// Scheduler, provider and task defaults of resource pools: keys `scheduler` and `resource_pools`.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include "common/base/json.h"
 #include "common/base/options.h"
 #include "common/base/result.h"
+#include "common/expconf/parse.h"
 
 namespace det {
 
@@ -67,6 +68,11 @@ SchedulerConfig read_scheduler(const Options& options, std::vector<Problem>& pro
 std::map<std::string, SchedulerConfig> read_pools(const Options& options, const SchedulerConfig& rest,
                                                   std::vector<Problem>& problems);
 
+/// Reads `task_container_defaults` of `resource_pools`, by pool name; pools without any are absent. Appends
+/// problems to `problems` and settings without effect to `warnings`.
+std::map<std::string, expconf::TaskDefaults> read_pool_task_defaults(const Options& options,
+                                                                     std::vector<Problem>& warnings,
+                                                                     std::vector<Problem>& problems);
 /// Reads `provider` of `resource_pools`, by pool name; pools of type `agents` are absent. Appends problems to
 /// `problems`.
 std::map<std::string, ProviderConfig> read_providers(const Options& options, std::vector<Problem>& problems);

@@ -69,6 +69,7 @@ struct Cluster {
     return batch[0];
   }
   /// `build`: the allocation builds this trial class.
+  std::string startup_hook;  ///< of the pool
   std::string order(const std::string& script, bool list = false, const std::string& build = "") {
     const std::string id = "1." + uuid4() + ".1";
     v1::AgentCommand command;
@@ -84,6 +85,7 @@ struct Cluster {
     }
     start->set_entrypoint_is_list(list);
     start->set_build(build);
+    start->set_startup_hook(startup_hook);
     if (build.empty()) start->add_entrypoint(script);
     master->command(std::move(command));
     return id;
@@ -305,6 +307,22 @@ TEST_CASE("the context is fetched once, unpacked, and its startup hook runs firs
   CHECK(cluster.logged(first, "/workdir"));
   CHECK(cluster.wait_end(cluster.order("true")).kind() == v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(cluster.master->context_requests == 1);
+}
+
+TEST_CASE("the startup hook of the pool runs before that of the context", "[agent]") {
+  Cluster cluster;
+  cluster.master->context =
+      need(pack_entries({{.path = "startup-hook.sh", .content = "echo context after $FROM_POOL\n"}}));
+  cluster.startup_hook = "echo 'pool first'\nexport FROM_POOL=pool\n";
+  const std::string id = cluster.order("echo task after $FROM_POOL");
+  CHECK(cluster.wait_end(id).kind() == v1::AllocationExit::KIND_SUCCEEDED);
+  CHECK(cluster.logged(id, "pool first"));
+  CHECK(cluster.logged(id, "context after pool"));
+  CHECK(cluster.logged(id, "task after pool"));
+  cluster.startup_hook = "exit 9";
+  const std::string failing = cluster.order("echo not here");
+  CHECK(cluster.wait_end(failing).code() == 9);
+  CHECK_FALSE(cluster.logged(failing, "not here"));
 }
 
 TEST_CASE("a failing startup hook fails the allocation with its exit code", "[agent]") {

@@ -30,6 +30,7 @@ PACKAGES = ("appdirs argcomplete boto3 docker filelock git kubernetes matplotlib
 MODULES = {"git": "git", "pytest-timeout": "pytest_timeout", "tz": "pytz"}
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+import image  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 
@@ -187,10 +188,13 @@ def prepare_users(cluster, with_roles):
     call(f"/api/v1/users/{login['user']['id']}/password", cluster.user_password)
 
 
-def storage_settings(directory):
-    """Options of a master whose experiments have both keys of a shared_fs storage, which tests read."""
+def file_settings(directory):
+    """Options of a master whose experiments have both keys of a shared_fs storage, and whose pool has task defaults."""
     file = pathlib.Path(directory) / "master.yaml"
-    file.write_text(f"checkpoint_storage: {{type: shared_fs, host_path: {directory}, storage_path: checkpoints}}\n")
+    file.write_text(f"checkpoint_storage: {{type: shared_fs, host_path: {directory}, storage_path: checkpoints}}\n"
+                    "resource_pools:\n- pool_name: default\n  task_container_defaults:\n"
+                    "    environment_variables: [SOMEVAR=SOMEVAL]\n"
+                    "    startup_hook: echo hello from rp tcd startup hook\n")
     return ["--config", file]
 
 
@@ -256,14 +260,17 @@ def main():
     # As on Determined's test clusters: tasks see themselves as root and have a token of their user.
     settings += ["--task-user-tokens", "--default-task-user=root"]
     with tempfile.TemporaryDirectory(prefix="det-storage-") as storage, \
-            Cluster(options.build, settings + storage_settings(storage), storage_paths=(".", "/tmp")) as cluster:
+            Cluster(options.build, settings + file_settings(storage), storage_paths=(".", "/tmp")) as cluster, \
+            image.engine(cluster.dir, f"{venv / 'bin'}:/usr/bin:/bin") as engine:
         # Tasks see the virtual environment and the Python that it is made from, and experiments mount parts of /tmp.
         cluster.bind_mounts += "".join(f",{path}" for path in (WORK, HERE, sys.base_prefix, "/tmp:rw"))
         # Trials of one experiment listen on the same port, as in containers. Gangs need the machine's network.
-        network = ("--task-network", "host" if "2a" in options.marker else "cluster")
+        network = ("--task-network", "host" if "2a" in options.marker else "cluster", *engine)
         cluster.start_agent(slots=1, options=network)
         if "2a" in options.marker:
             cluster.start_agent("a2", slots=1, options=network)
+        if options.sdk:  # the default pool cannot be bound to workspaces
+            cluster.start_agent("a2", slots=1, options=(*network, "--pool", "walk"))
         prepare_users(cluster, with_roles="rbac" in options.marker)
         if options.sdk:
             return walk_sdk(cluster, venv)

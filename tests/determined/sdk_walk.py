@@ -19,12 +19,8 @@ REFUSED = {
     "Determined.remove_oauth_client": "only GET and HEAD here",
     "Experiment.get_pachyderm_config": "No Pachyderm configuration found",
     "Checkpoint.get_pachyderm_commit": "Pachyderm configuration not found",
-    "Experiment.delete_tensorboard_files": "not offered",
     "Checkpoint.get_metrics": "not offered",
     "ModelVersion.get_metrics": "not offered", "ModelVersion.iter_metrics": "not offered",
-    "ResourcePool.add_bindings": "not offered", "ResourcePool.list_workspaces": "not offered",
-    "ResourcePool.remove_bindings": "not offered", "ResourcePool.replace_bindings": "not offered",
-    "Workspace.list_pools": "not offered",
 }
 outcomes = {}  # method → "" or the text of its first error
 
@@ -136,7 +132,7 @@ def walk_places(d, experiment):
         attempt(getattr(project, name), value)
     for name in ("reload", "archive", "unarchive", "list_experiments"):
         attempt(getattr(project, name))
-    pool = client.ResourcePool(d._session, "default")
+    pool = client.ResourcePool(d._session, "walk")
     attempt(pool.list_workspaces)
     for name in ("add_bindings", "remove_bindings", "replace_bindings"):
         attempt(getattr(pool, name), ["walk"])

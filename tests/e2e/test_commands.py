@@ -1,13 +1,29 @@
 """Commands on real processes: output, exit code, files, kill, the queue, and a dead master."""
 import json
 import os
+import pathlib
 import subprocess
+import tempfile
 import time
 import unittest
 
 from cluster import Cluster, processes, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
+POOL_SETTINGS = """
+task_container_defaults:
+  environment_variables: [WHOSE=master, ALL=yes]
+  startup_hook: echo hook of the master
+resource_pools:
+- pool_name: large
+  task_container_defaults:
+    environment_variables: [WHOSE=pool]
+    startup_hook: |
+      echo hook of the pool
+      export FROM_HOOK=exported
+- pool_name: broken
+  task_container_defaults: {startup_hook: exit 9}
+"""
 
 
 class Commands(unittest.TestCase):
@@ -318,6 +334,48 @@ class TaskUserTokens(unittest.TestCase):
         self.assertEqual((status, json.loads(body)["user"]["username"]), (200, "admin"))
         cluster.det("experiment", "kill", experiment)
         self.ends(cluster, token, lambda: cluster.experiment(experiment)["state"].endswith("CANCELED"))
+
+
+class PoolDefaults(unittest.TestCase):
+    """Settings and startup hook of a pool go over those of the master."""
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="det-e2e-"))) / "master.yaml"
+        file.write_text(POOL_SETTINGS)
+        cls.cluster = Cluster(BUILD, ("--config", file))
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+        for name in ("default", "large", "broken"):
+            cls.cluster.start_agent(name, slots=1, options=("--pool", name))
+
+    def output(self, pool, expect=0):
+        """Runs a command in a pool. Returns the lines that it printed."""
+        done = self.cluster.run_det("command", "run", "--config", f"resources.resource_pool={pool}", "sh", "-c",
+                                    "echo $WHOSE $ALL $FROM_HOOK")
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        id = done.stdout.split("(id: ", 1)[1].split(")")[0]
+        logs = self.cluster.det("cmd", "logs", id, "--json", "--source", "task")
+        return [json.loads(line)["log"] for line in logs.splitlines()]
+
+    def test_a_command_has_the_defaults_of_its_pool(self):
+        self.assertEqual(self.output("default"), ["hook of the master", "master yes"])
+        self.assertEqual(self.output("large"), ["hook of the pool", "pool yes exported"])
+
+    def test_a_failing_hook_ends_the_task_with_its_exit_code(self):
+        self.assertEqual(self.output("broken", expect=9), [])
+
+    def test_a_trial_has_the_defaults_of_its_pool(self):
+        empty = self.cluster.dir / "empty"
+        empty.mkdir()
+        id = self.cluster.create(empty, "\n".join([
+            "name: defaults", "entrypoint: echo $WHOSE $ALL $FROM_HOOK", "max_restarts: 0", "resources: {resource_pool: large}",
+            "searcher: {name: single, metric: x, max_length: {batches: 1}}", ""]))
+        self.cluster.wait_state(id, "COMPLETED")
+        log = self.cluster.logs(self.cluster.trial_id(id))
+        self.assertIn("hook of the pool", log)
+        self.assertIn("pool yes exported", log)
+        self.assertIn("WHOSE=pool", self.cluster.det("experiment", "config", id))
 
 
 if __name__ == "__main__":

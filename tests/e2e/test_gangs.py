@@ -137,7 +137,9 @@ class Gangs(unittest.TestCase):
             agent.get("connected", False) for agent in self.cluster.det_json("agent", "list", "--json")) == 2)
         agents = {agent["id"]: agent for agent in self.cluster.det_json("agent", "list", "--json")}
         self.assertFalse(agents["left"]["enabled"])
+        self.assertEqual({(slot["enabled"], slot["draining"]) for slot in agents["left"]["slots"].values()}, {(False, False)})
         self.assertFalse(agents["right"]["slots"]["0"]["enabled"])
+        self.assertIn("agent left is disabled", self.cluster.det("slot", "enable", "left", 0))
         self.assertEqual(self.allocations(trial), [])
         self.cluster.det("slot", "enable", "right", 0)
         self.cluster.wait_state(id, "COMPLETED")

@@ -77,6 +77,7 @@ void Machine::connect() {
   if (dead_ || !agent_up_ || link_) return;
   if (!master_.up() || engine_.now() < cut_until_) return reconnect();
   auto link = link_ = std::make_shared<Link>(engine_);
+  link->life = master_.life();
   link->agent_heard = engine_.now();
   checks_ = 0;
   // Sometimes the first message is so late that the agent connects again, and the second is faster.
@@ -93,8 +94,8 @@ void Machine::connect() {
 
 void Machine::hello(const LinkPtr& link, const std::vector<core::HeldAllocation>& held, MonoTime sent,
                     std::int64_t number) {
-  if (!master_.up()) return;
-  link->life = master_.life();
+  // A connection ends with the process of the master.
+  if (!master_.up() || master_.life() != link->life) return;
   link->master_heard = engine_.now();
   link->session = master_.open_agent([self = shared_from_this(), link](const core::Send& send) {
     link->down.send([self, link, send] {

@@ -55,7 +55,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
     Pipe up, down;
     /// Set when the master has received the hello.
     std::uint64_t session = 0;
-    int life = 0;  ///< Life of the master that received it.
+    int life = 0;  ///< Life of the master that it leads to.
     bool accepted = false;
     MonoTime master_heard, agent_heard;
   };

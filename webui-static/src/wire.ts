@@ -176,7 +176,9 @@ export interface Allocation {
 export interface Slot {
   id: string;
   device?: Maybe<{ brand: string; type: string }>;
+  /** False for all slots of a disabled agent. */
   enabled: boolean;
+  /** True for all slots of a draining agent, and for a disabled slot with work. */
   draining: boolean;
   container?: Maybe<{ id: string; trialId: number; taskId: string; state: string }>;
   /** Why the agent has taken the slot out of service; "" without a reason. */

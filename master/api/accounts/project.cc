@@ -15,30 +15,6 @@ constexpr std::size_t kMaxProjectDescription = 4096;
 constexpr std::size_t kMaxProjectNote = 1 << 20;
 constexpr int kMaxProjectNotes = 100;
 
-/// A column of experiment lists, under its name in the HTTP API.
-struct Column {
-  const char *name, *title;
-  v1::ColumnType type;
-};
-constexpr Column kColumns[] = {{"id", "ID", v1::COLUMN_TYPE_NUMBER},
-                               {"name", "Name", v1::COLUMN_TYPE_TEXT},
-                               {"description", "Description", v1::COLUMN_TYPE_TEXT},
-                               {"tags", "Tags", v1::COLUMN_TYPE_ARRAY},
-                               {"forkedFrom", "Forked", v1::COLUMN_TYPE_NUMBER},
-                               {"startTime", "Start time", v1::COLUMN_TYPE_DATE},
-                               {"duration", "Duration", v1::COLUMN_TYPE_NUMBER},
-                               {"numTrials", "Trials", v1::COLUMN_TYPE_NUMBER},
-                               {"state", "State", v1::COLUMN_TYPE_TEXT},
-                               {"searcherType", "Searcher", v1::COLUMN_TYPE_TEXT},
-                               {"searcherMetric", "Searcher metric", v1::COLUMN_TYPE_TEXT},
-                               {"searcherMetricsVal", "Best searcher metric", v1::COLUMN_TYPE_NUMBER},
-                               {"resourcePool", "Resource pool", v1::COLUMN_TYPE_TEXT},
-                               {"progress", "Progress", v1::COLUMN_TYPE_NUMBER},
-                               {"checkpointSize", "Checkpoint size", v1::COLUMN_TYPE_NUMBER},
-                               {"checkpointCount", "Checkpoints", v1::COLUMN_TYPE_NUMBER},
-                               {"user", "User", v1::COLUMN_TYPE_TEXT},
-                               {"archived", "Archived", v1::COLUMN_TYPE_TEXT}};
-
 Status check_project_description(const std::string& text) {
   if (text.size() <= kMaxProjectDescription && !find_bad_utf8(text)) return {};
   return fail(Code::kInvalidArgument, "a description has at most 4096 bytes of UTF-8");
@@ -259,20 +235,6 @@ Status ProjectService::GetProjectByKey(const Caller& caller, const v1::GetProjec
              db::find_project_by_key(context_.pool, make_utf8(request.key()), caller.grants.visible()));
   TRY_ASSIGN(const auto row, db::get_project(context_.pool, id));
   to_proto(row, response->mutable_project());
-  return {};
-}
-
-Status ProjectService::GetProjectColumns(const Caller&, const v1::GetProjectColumnsRequest& request,
-                                         v1::GetProjectColumnsResponse* response) {
-  // The columns are the same for all projects.
-  TRY(db::get_project(context_.pool, request.id()));
-  for (const auto& [name, title, type] : kColumns) {
-    v1::ProjectColumn* column = response->add_columns();
-    column->set_column(name);
-    column->set_display_name(title);
-    column->set_location(v1::LOCATION_TYPE_EXPERIMENT);
-    column->set_type(type);
-  }
   return {};
 }
 

@@ -216,7 +216,8 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
     const std::string id = std::to_string(i);
     v1::Slot& slot = (*out->mutable_slots())[id];
     slot.set_id(id);
-    slot.set_enabled(!settings.disabled_slots.contains(static_cast<int>(i)));
+    slot.set_enabled(settings.enabled && !settings.disabled_slots.contains(static_cast<int>(i)));
+    slot.set_draining(settings.draining);
     if (const auto problem = agent.slot_problems.find(static_cast<int>(i));
         problem != agent.slot_problems.end())
       slot.set_problem(problem->second);
@@ -245,7 +246,8 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
       auto it = out->mutable_slots()->find(std::to_string(slot));
       if (it == out->mutable_slots()->end()) continue;
       *it->second.mutable_container() = container;
-      it->second.set_draining(settings.draining || !it->second.enabled());
+      // Drain is not a setting of single slots: a disabled one with work drains until the work has ended.
+      it->second.set_draining(settings.draining || settings.disabled_slots.contains(slot));
     }
     (*out->mutable_containers())[container.id()] = container;
   }

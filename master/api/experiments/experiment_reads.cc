@@ -107,12 +107,9 @@ Status ExperimentService::GetModelDefFile(const Caller&, const v1::GetModelDefFi
 
 Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSearchRequest& request,
                                           v1::PreviewHPSearchResponse* response) {
-  expconf::Defaults defaults{.checkpoint_storage = context_.settings.checkpoint_storage,
-                             .task_container_defaults = context_.settings.task_container_defaults,
-                             .experiment_seed = request.seed(),
-                             .name = "preview",
-                             .policies = {},
-                             .template_ = std::nullopt};
+  expconf::Defaults defaults = settings_defaults(context_.settings);
+  defaults.experiment_seed = request.seed();
+  defaults.name = "preview";
   TRY_ASSIGN(const auto parsed, expconf::parse(dump_json(from_struct(request.config())), "config", defaults));
   TRY_ASSIGN(const auto lines, searcher::preview(parsed.config));
   const std::string unit = parsed.config.searcher.time_name();

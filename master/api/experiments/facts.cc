@@ -34,6 +34,15 @@ Result<std::vector<scheduler::PoolShape>> Pools::take() {
   return list;
 }
 
+expconf::Defaults settings_defaults(const Settings& settings) {
+  expconf::Defaults defaults;
+  defaults.checkpoint_storage = settings.checkpoint_storage;
+  defaults.task_container_defaults = settings.task_defaults.config;
+  defaults.pool_task_defaults = settings.pool_task_defaults;
+  defaults.default_pool = settings.default_pool;
+  return defaults;
+}
+
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools,
                                             std::int64_t workspace) {
   expconf::ClusterFacts facts{.default_pool = context.settings.default_pool,

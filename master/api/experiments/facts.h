@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/expconf/cluster.h"
+#include "common/expconf/parse.h"
 #include "common/yaml/yaml.h"
 #include "master/api/context.h"
 #include "master/scheduler/fits.h"
@@ -34,6 +34,9 @@ class Pools {
 /// Errors: kUnavailable.
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools,
                                             std::int64_t workspace);
+
+/// Returns the layers of configurations that come from the master's settings.
+expconf::Defaults settings_defaults(const Settings& settings);
 
 /// Checks the `checkpoint_storage` of a part of an experiment's configuration, such as a template. `document`
 /// is the part, `file` its name in problems. Errors: kInvalidArgument with a Problem.

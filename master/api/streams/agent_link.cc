@@ -330,11 +330,19 @@ void AgentService::send(const AgentId& agent, std::uint64_t session, v1::AgentCo
   });
 }
 
+/// The startup hook of a pool: its own, else the master's.
+static const std::string& startup_hook(const Settings& settings, const std::string& pool) {
+  const auto own = settings.pool_task_defaults.find(pool);
+  const bool replaced = own != settings.pool_task_defaults.end() && !own->second.startup_hook.empty();
+  return replaced ? own->second.startup_hook : settings.task_defaults.startup_hook;
+}
+
 void AgentService::start(core::StartAllocation command) {
   v1::AgentCommand message;
   to_proto(command, message.mutable_start());
   if (context_.settings.task_user_tokens)
     message.mutable_start()->set_user_token(task_user_token(command.allocation.id, command.token));
+  message.mutable_start()->set_startup_hook(startup_hook(context_.settings, command.allocation.pool));
   const auto storages = context_.storages->get();
   if (command.config && !storages->named.empty()) {
     // Keys of storages are added here, so that no stored configuration has them.

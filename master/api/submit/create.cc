@@ -75,9 +75,7 @@ std::uint32_t random_seed() {
 /// Layers below the configuration, except policies, which depend on the workspace.
 Result<expconf::Defaults> defaults_of(const Context& context, const Caller& caller,
                                       const v1::CreateExperimentRequest& request) {
-  expconf::Defaults defaults;
-  defaults.checkpoint_storage = context.settings.checkpoint_storage;
-  defaults.task_container_defaults = context.settings.task_container_defaults;
+  expconf::Defaults defaults = settings_defaults(context.settings);
   // A seed of the configuration takes precedence.
   defaults.experiment_seed = random_seed();
   defaults.name = random_name();

@@ -24,6 +24,10 @@ void mask_master_config(Json& config) {
       expconf::change_secret_fields(storage, {"access_key", "secret_key"}, mask);
   // Has the fields of an experiment's environment section.
   if (config.contains("task_container_defaults")) mask_secrets(config["task_container_defaults"]);
+  if (config.contains("resource_pools") && config["resource_pools"].is_array())
+    for (Json& pool : config["resource_pools"])
+      if (pool.is_object() && pool.contains("task_container_defaults"))
+        mask_secrets(pool["task_container_defaults"]);
 }
 
 std::string masked_json(const std::string& text) {

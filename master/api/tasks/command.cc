@@ -75,8 +75,7 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
   Pools pools(context);
   const std::string file =
       request.file_name().empty() ? "config" : make_utf8(request.file_name().substr(0, 256));
-  expconf::Defaults defaults;
-  defaults.task_container_defaults = context.settings.task_container_defaults;
+  expconf::Defaults defaults = settings_defaults(context.settings);
   if (!request.template_name().empty()) {
     TRY_ASSIGN(defaults.template_, template_of(context, caller, request.template_name()));
   }

@@ -197,4 +197,33 @@ Result<std::vector<MetricRange>> metric_ranges(Pool& pool, std::int64_t project)
   return ranges;
 }
 
+Result<std::vector<ProjectField>> project_fields(Pool& pool, std::int64_t project) {
+  // Metrics are those of the last report: a lookup in the index for each experiment and group.
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "WITH RECURSIVE newest AS (SELECT s.trial_id, s.hparams FROM (SELECT id FROM experiments"
+          " WHERE project_id = $1 ORDER BY id DESC LIMIT 1000) e"
+          " JOIN experiment_summaries s ON s.experiment_id = e.id),"
+          " params (name, value) AS ("
+          " SELECT 'hp.' || one.key, one.value FROM newest CROSS JOIN LATERAL jsonb_each(hparams) one"
+          " UNION ALL SELECT name || '.' || one.key, one.value FROM params CROSS JOIN LATERAL"
+          " jsonb_each(CASE jsonb_typeof(params.value) WHEN 'object' THEN params.value ELSE '{}' END) one)"
+          " SELECT name, bool_and(jsonb_typeof(value) = 'number') FROM params"
+          " WHERE jsonb_typeof(value) <> 'object' GROUP BY name"
+          " UNION ALL SELECT DISTINCT grp || '.' || one.key, true FROM newest"
+          " CROSS JOIN (VALUES ('validation'), ('training')) kind (grp) CROSS JOIN LATERAL ("
+          " SELECT metrics FROM metrics m WHERE m.trial_id = newest.trial_id AND m.grp = kind.grp"
+          " AND NOT m.archived ORDER BY m.steps_completed DESC LIMIT 1) report"
+          " CROSS JOIN LATERAL json_each(report.metrics) one WHERE json_typeof(one.value) = 'number'"
+          " ORDER BY 1 LIMIT 10000",
+          project));
+  std::vector<ProjectField> fields;
+  for (Rows::Row row : rows) {
+    ProjectField& field = fields.emplace_back();
+    row.into(field.name, field.numeric);
+  }
+  return fields;
+}
+
 }  // namespace det::db

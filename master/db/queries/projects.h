@@ -83,6 +83,14 @@ struct MetricRange {
 };
 /// Lists the ranges of all numeric metrics by name, at most 10,000.
 Result<std::vector<MetricRange>> metric_ranges(Pool& pool, std::int64_t project);
+/// A hyperparameter or metric of experiments.
+struct ProjectField {
+  std::string name;      ///< "hp.NAME", "validation.NAME" or "training.NAME"; nested names have dots
+  bool numeric = false;  ///< all its values are numbers
+};
+/// Lists the hyperparameters and numeric metrics of the best trials of the newest 1,000 experiments of a
+/// project, by name, at most 10,000.
+Result<std::vector<ProjectField>> project_fields(Pool& pool, std::int64_t project);
 /// Replaces the notes, or appends to them. `notes` is a JSON list. kNotFound.
 Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);

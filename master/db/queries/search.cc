@@ -150,10 +150,30 @@ class Builder {
       std::string sql = "(" + std::string(json);
       for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
         sql += " -> " + parameter(level) + "::text";
-      return Sortable{sql + ")", Kind::kJson};
+      sql += ")";
+      if (!levels) sql = or_summary(std::move(sql), prefix.substr(0, prefix.size() - 1), rest);
+      return Sortable{std::move(sql), Kind::kJson};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
+  }
+
+  /// `sql`, the metric with this name; where there is none, and the name ends in .min, .max, .mean or .last,
+  /// that value over all reports of the best trial.
+  std::string or_summary(std::string sql, std::string_view metric_group, std::string_view name) {
+    static const std::map<std::string_view, std::string_view> functions = {
+        {"min", "min"}, {"max", "max"}, {"mean", "avg"}, {"last", ""}};
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string_view::npos || dot == 0) return sql;
+    const auto function = functions.find(name.substr(dot + 1));
+    if (function == functions.end()) return sql;
+    const std::string metric = parameter(std::string(name.substr(0, dot))) + "::text";
+    // The type is checked before the cast: conditions come before the values of a SELECT.
+    return "coalesce(" + sql + ", (SELECT to_jsonb(" + std::string(function->second) + "((m.metrics ->> " +
+           metric + ")::float8)) FROM metrics m WHERE m.trial_id = best.trial_id AND m.grp = '" +
+           std::string(metric_group) + "' AND NOT m.archived AND json_typeof(m.metrics -> " + metric +
+           ") = 'number'" + (function->second.empty() ? " ORDER BY m.steps_completed DESC LIMIT 1" : "") +
+           "))";
   }
 
   static std::string as_number(const Sortable& column) {

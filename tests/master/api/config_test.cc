@@ -178,6 +178,30 @@ TEST_CASE("pool scheduling options override the top-level ones field by field") 
   }
 }
 
+TEST_CASE("task defaults of a pool are read and shown, with the startup hook") {
+  auto dir = TemporaryDirectory::create("det-config");
+  REQUIRE(dir);
+  const auto with = [&](const std::string& defaults) {
+    const std::string text =
+        "resource_pools:\n  - pool_name: gpu\n    task_container_defaults: " + defaults + "\n";
+    REQUIRE(write_file_atomic(dir->path() + "/m.yaml", text, 0600));
+    return read({"--config", dir->path() + "/m.yaml", "--data-dir", "/d"});
+  };
+  const auto config = with("{startup_hook: 'echo hello', preemption_timeout: 30, work_dir: /x}");
+  REQUIRE(config);
+  const expconf::TaskDefaults& gpu = config->pool_task_defaults.at("gpu");
+  CHECK(gpu.startup_hook == "echo hello");
+  CHECK(gpu.config.at("preemption_timeout") == 30);
+  REQUIRE(config->warnings.size() == 1);
+  CHECK(config->warnings[0].path == "resource_pools[0].task_container_defaults.work_dir");
+  const Json& shown = config->shown.at("resource_pools").at(0).at("task_container_defaults");
+  CHECK(shown == Json{{"preemption_timeout", 30}, {"startup_hook", "echo hello"}});
+  CHECK_THAT(problem(with("{preemption_timeout: x}")),
+             Catch::Contains("resource_pools[0].task_container_defaults.preemption_timeout"));
+  CHECK_THAT(problem(with("{startup_hook: [a]}")), Catch::Contains("startup_hook"));
+  CHECK(read({"--data-dir", "/d"})->pool_task_defaults.empty());
+}
+
 TEST_CASE("the provider of a pool is read with all of its keys, and other keys are refused") {
   auto dir = TemporaryDirectory::create("det-config");
   REQUIRE(dir);

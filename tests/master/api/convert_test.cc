@@ -161,6 +161,31 @@ TEST_CASE("an agent shows its slots and the allocations that hold them") {
   CHECK(out.containers().at("4.req.2").task_id() == "4.req");
 }
 
+TEST_CASE("slots of a disabled agent are disabled, and those of a draining agent drain without work, too") {
+  const core::Agent agent{.id = AgentId("a1"), .slots = {{"CPU", "X", "u0"}, {"CPU", "X", "u1"}}};
+  const RunningPart running{AllocationId("4.req.2"), TrialId(9), core::AllocationState::kRunning, {1}};
+  for (const bool draining : {false, true}) {
+    v1::Agent out;
+    to_proto(agent, {.agent = agent.id, .enabled = false, .draining = draining}, {running}, &out);
+    for (const auto& [id, slot] : out.slots()) {
+      CHECK_FALSE(slot.enabled());
+      CHECK(slot.draining() == draining);
+    }
+    const v1::DeviceStats& stats = out.slot_stats().brand_stats().at("X");
+    CHECK(stats.disabled() == 2);
+    CHECK(stats.draining() == (draining ? 2 : 0));
+  }
+}
+
+TEST_CASE("a disabled slot of an enabled agent drains while it has work") {
+  const core::Agent agent{.id = AgentId("a1"), .slots = {{"CPU", "X", "u0"}, {"CPU", "X", "u1"}}};
+  const RunningPart running{AllocationId("4.req.2"), TrialId(9), core::AllocationState::kRunning, {1}};
+  v1::Agent out;
+  to_proto(agent, {.agent = agent.id, .disabled_slots = {0, 1}}, {running}, &out);
+  CHECK_FALSE(out.slots().at("0").draining());
+  CHECK(out.slots().at("1").draining());
+}
+
 TEST_CASE("a start command carries everything that the agent needs") {
   auto config = std::make_shared<expconf::ExperimentConfig>();
   config->entrypoint = {"model_def:Net"};

@@ -57,6 +57,10 @@ TEST_CASE("the master's settings are shown without the secrets of their defaults
                   {{"environment",
                     {{"registry_auth", {{"username", "u"}, {"password", "canary-9"}}},
                      {"environment_variables", {"API_TOKEN=canary-10", "PLAIN=yes"}}}}}},
+                 {"resource_pools",
+                  {{{"pool_name", "gpu"},
+                    {"task_container_defaults",
+                     {{"environment", {{"environment_variables", {"API_TOKEN=canary-12"}}}}}}}}},
                  {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"secret_key", "canary-11"}}},
                  {"data_dir", "/data"}};
   mask_master_config(config);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "master/db/queries/allocations.h"
+#include "master/db/queries/projects.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -135,12 +136,31 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) ==
         Ids{2, 1});
   CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});
+  store.write(
+      {core::InsertValidation{TrialId(1), 1, 200, R"({"accuracy":0.25,"f1.max":0.3})", 0.9, WallTime{2}},
+       core::InsertValidation{TrialId(1), 1, 300, R"({"accuracy":1.5})", 0.8, WallTime{3}}});
+  const auto one = [&](const char* column, const char* value) {
+    return found({.filter = group("and", field(column, "=", value)), .sort = column + std::string("=asc")}) ==
+           Ids{1};
+  };
+  CHECK(one("validation.accuracy", "0.5"));  // of the best validation
+  CHECK(one("validation.accuracy.min", "0.25"));
+  CHECK(one("validation.accuracy.max", "1.5"));
+  CHECK(one("validation.accuracy.mean", "0.75"));
+  CHECK(one("validation.accuracy.last", "1.5"));
+  CHECK_FALSE(one("validation.accuracy.median", "0.5"));
+  CHECK_FALSE(one("training.accuracy.max", "1.5"));
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "isEmpty", "0"))}) == Ids{2});
   CHECK(found({.filter = group("and", field("searcherMetricsVal", "notEmpty", "0"))}) == Ids{1});
   CHECK(found({.filter = group("and", field("endTime", "isEmpty", "0"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("endTime", "notEmpty", "0"))}).empty());
   CHECK(found({.filter = group("and", field("name", "notEmpty", "0"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("state", "=", R"(["STATE_RUNNING"])"))}) == Ids{2, 1});
+  const auto fields = db::project_fields(pool, db::kDefaultProject);
+  REQUIRE(fields);
+  std::string names;
+  for (const db::ProjectField& each : *fields) names += each.name + (each.numeric ? " number, " : " text, ");
+  CHECK(names == "hp.act text, hp.opt.lr number, validation.accuracy number, ");
   REQUIRE(pool.query(R"(INSERT INTO run_metadata VALUES (2, '{"data":{"rows":70}}'))"));
   CHECK(found({.filter = group("and", field("metadata.data.rows", ">", "60"))}) == Ids{2});
   CHECK(found({.sort = "metadata.data.rows=asc"}) == Ids{2, 1});

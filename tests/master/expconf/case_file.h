@@ -34,7 +34,8 @@ struct Case {
   std::string document;
   std::vector<std::string> overrides;  ///< Those assignments.
   std::map<std::string, std::string>
-      /// Text after the lines "&template", "&policies", "&more_policies", "&tasks", "&storage".
+      /// Text after the lines "&template", "&policies", "&more_policies", "&tasks", "&pool_tasks",
+      /// "&storage".
       layers;
   std::vector<std::string> expected;
 
@@ -97,7 +98,7 @@ inline std::vector<Case> read_cases(const std::string& path) {
     } else if (expecting) {
       if (!line.empty()) cases.back().expected.push_back(line);
     } else if (line == "&template" || line == "&policies" || line == "&more_policies" || line == "&tasks" ||
-               line == "&storage") {
+               line == "&pool_tasks" || line == "&storage") {
       part = &cases.back().layers[line.substr(1)];
     } else if (line.starts_with("> ")) {
       cases.back().overrides.push_back(line.substr(2));

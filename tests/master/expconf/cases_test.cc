@@ -114,6 +114,12 @@ Defaults defaults_of(const Case& test) {
     REQUIRE(tasks);
     defaults.task_container_defaults = tasks->config;
   }
+  if (test.layers.contains("pool_tasks")) {
+    const auto tasks = read_task_defaults(parse_yaml(layer("pool_tasks"), "M").value());
+    REQUIRE(tasks);
+    defaults.default_pool = "default";
+    defaults.pool_task_defaults["default"] = *tasks;
+  }
   if (test.layers.contains("template")) defaults.template_ = Document{"T", layer("template")};
   if (test.layers.contains("policies")) defaults.policies.push_back({"P", layer("policies")});
   if (test.layers.contains("more_policies")) defaults.policies.push_back({"W", layer("more_policies")});

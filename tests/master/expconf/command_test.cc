@@ -168,6 +168,20 @@ TEST_CASE("shared memory of a command has the size of its configuration, or of t
   CHECK(size(read("entrypoint: x", defaults)) == 4096);
 }
 
+TEST_CASE("a command has the defaults of its pool, over those of the master") {
+  Defaults defaults;
+  defaults.default_pool = "default";
+  defaults.task_container_defaults = {{"resources", {{"shm_size", 4096}}}};
+  defaults.pool_task_defaults["large"].config = {{"resources", {{"shm_size", 8192}}}};
+  const auto size = [&](const std::string& pool) {
+    return read("entrypoint: x\nresources: {resource_pool: " + pool + "}", defaults)
+        .resolved.at("resources")
+        .at("shm_size");
+  };
+  CHECK(size("large") == 8192);
+  CHECK(size("default") == 4096);
+}
+
 TEST_CASE("a command larger than every agent is refused, also without launch_error") {
   ClusterFacts facts;
   facts.pools = {"default"};

@@ -87,12 +87,15 @@ function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
       <span class="quiet">{device}</span>
       {slot.reading && <span class="quiet slot-reading">{readingParts(slot.reading).join(' · ')}</span>}
       {broken && <Check what={what} problem={slot.problem} check={() => setSlot(agent.id, slot.id, true)} />}
-      <Switch
-        what={what}
-        on={slot.enabled}
-        small
-        set={(on, drain) => setSlot(agent.id, slot.id, on, drain)}
-      />
+      {/* Slots of a disabled agent are disabled with it. */}
+      {agent.enabled && (
+        <Switch
+          what={what}
+          on={slot.enabled}
+          small
+          set={(on, drain) => setSlot(agent.id, slot.id, on, drain)}
+        />
+      )}
     </div>
   );
 }
