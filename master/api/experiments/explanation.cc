@@ -189,7 +189,7 @@ void set_ids(const Sight& sight, TaskKey task, JobKey job, Message* out) {
     out->set_experiment_id(static_cast<int>(job.number()));
 }
 
-void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
+void show(const Sight& sight, const scheduler::Blocker& blocker, v1::Explanation::Blocker* out) {
   constexpr const char* kHow[] = {"RUNS", "TERMINATES", "HOLDS"};
   set_ids(sight, blocker.task, blocker.job, out);
   out->set_how(kHow[static_cast<int>(blocker.how)]);
@@ -197,7 +197,7 @@ void to_proto(const Sight& sight, const scheduler::Blocker& blocker, v1::Explana
   for (const AgentId& agent : blocker.agents) out->add_agents(agent.value);
 }
 
-void to_proto(const Sight& sight, const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
+void show(const Sight& sight, const scheduler::Suggestion& suggestion, v1::Explanation::Suggestion* out) {
   constexpr const char* kWhat[] = {"SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"};
   out->set_what(kWhat[static_cast<int>(suggestion.what)]);
   out->set_value(suggestion.value);
@@ -231,9 +231,9 @@ Status explain(const Context& context, const Sight& sight, v1::Explanation* out)
   out->set_position(found.position);
   out->set_queued(found.queued);
   out->set_more_blockers(found.more_blockers);
-  for (const scheduler::Blocker& blocker : found.blockers) to_proto(sight, blocker, out->add_blockers());
+  for (const scheduler::Blocker& blocker : found.blockers) show(sight, blocker, out->add_blockers());
   for (const scheduler::Suggestion& suggestion : found.suggestions)
-    to_proto(sight, suggestion, out->add_suggestions());
+    show(sight, suggestion, out->add_suggestions());
   if (!found.estimate) return {};
   out->mutable_estimate()->set_seconds(found.estimate->seconds);
   out->mutable_estimate()->set_median(found.estimate->median);
