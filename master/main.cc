@@ -69,9 +69,13 @@ class Signals {
     std::thread([this, &ends] {
       int number = 0;
       ::sigwait(&set_, &number);
-      log::info("stopping", {{"signal", number}});
-      ends.try_push(End{});
-      ::sigwait(&set_, &number);
+      // A second one that is pending already must not race against the end of an orderly stop.
+      const timespec now{};
+      if (::sigtimedwait(&set_, nullptr, &now) < 0) {
+        log::info("stopping", {{"signal", number}});
+        ends.try_push(End{});
+        ::sigwait(&set_, &number);
+      }
       std::fprintf(stderr, "det-master: second signal, exiting at once\n");
       if (const auto server = database_.get(); server && *server) (*server)->end_now();
       ::_exit(1);
