@@ -70,12 +70,17 @@ run_program() {
   echo "$? $((SECONDS - begin))" >"$logs/$name.status"
 }
 
-# suite_program NAME COMMAND…: runs one test program and counts it.
-suite_program() {
+# count_program NAME: counts a program that has ended.
+count_program() {
   local status seconds
-  run_program "$@"
   read -r status seconds <"$logs/$1.status"
   count "$1" "$logs/$1.log" "$status" "$seconds"
+}
+
+# suite_program NAME COMMAND…: runs one test program and counts it.
+suite_program() {
+  run_program "$@"
+  count_program "$1"
 }
 
 # catch_suite SUITE PRESET: runs the test programs of a build, as many at a time as there are cores (at most 4),
@@ -159,10 +164,15 @@ if wants adversary; then suite_program adversary python3 tests/adversary/run.py 
 if wants chaos; then
   seeds=1..3
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
-  suite_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds"
+  # Beside the engines: both wait most of the time.
+  run_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds" &
 fi
 if wants engines; then
   DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) suite_program engines python3 tests/engines/run.py build/release
+fi
+if wants chaos; then
+  wait
+  count_program chaos
 fi
 if wants cuda; then
   # The last commit, in a root that is kept for the next run.
