@@ -5,7 +5,7 @@
 #     HEADER  precompiled header: std, wire or torch; in tests std_test, wire_test or torch_test
 #     BATCH   maximum number of sources in a translation unit (default 8)
 #     LEVEL   optimisation level; -O1 for rooms that wait for disks, networks and other processes (a quarter less
-#             CPU time of the compiler), nothing for rooms that compute
+#             CPU time of the compiler), -Og for the command line, nothing for rooms that compute
 #
 # GCC uses a precompiled header only under the flags that it was compiled with. Therefore executables are
 # compiled with -fPIC, as libraries are, and a source with definitions of its own sets
