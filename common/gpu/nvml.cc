@@ -20,18 +20,6 @@ constexpr unsigned kUncorrected = 1, kSinceDriverLoad = 0;
 constexpr unsigned long long kEventEcc = 0x2, kEventXid = 0x8;
 constexpr unsigned kTextSize = 96;
 
-struct Utilization {
-  unsigned gpu, memory;
-};
-struct Memory {
-  unsigned long long total, free, used;
-};
-struct EventData {
-  NvmlDevice device;
-  unsigned long long type, data;
-  unsigned gpu_instance, compute_instance;
-};
-
 /// Calls a function that the driver may lack.
 template <typename... Parameters, typename... Arguments>
 NvmlResult call(NvmlResult (*function)(Parameters...), Arguments... arguments) {
@@ -41,6 +29,19 @@ NvmlResult call(NvmlResult (*function)(Parameters...), Arguments... arguments) {
 }  // namespace
 
 struct Nvml::Functions {
+  // Not in the anonymous namespace: GCC 14 fails there with an internal error when it checks linkage.
+  struct Utilization {
+    unsigned gpu, memory;
+  };
+  struct Memory {
+    unsigned long long total, free, used;
+  };
+  struct EventData {
+    NvmlDevice device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+  };
+
   NvmlResult (*init)();
   NvmlResult (*shutdown)();
   NvmlResult (*count)(unsigned*);
@@ -176,8 +177,8 @@ GpuReading Nvml::read(void* device) const {
     return result == kSuccess;
   };
   const Functions& f = *functions_;
-  Utilization utilization{};
-  Memory memory{};
+  Functions::Utilization utilization{};
+  Functions::Memory memory{};
   unsigned value = 0, corrected = 0, uncorrected = 0, pending = 0, failed = 0;
   unsigned long long number = 0;
   if (good(call(f.utilization, device, &utilization))) reading.utilization = utilization.gpu / 100.0;
@@ -199,7 +200,7 @@ GpuReading Nvml::read(void* device) const {
 }
 
 std::optional<GpuEvent> Nvml::wait(Duration timeout) const {
-  EventData data{};
+  Functions::EventData data{};
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   if (events_ == nullptr ||
       call(functions_->wait_event, events_, &data, static_cast<unsigned>(milliseconds)) != kSuccess)
