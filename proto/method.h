@@ -1,12 +1,14 @@
 // Methods of gRPC services as typed constants. write_methods.cc generates the constants from the .proto files
-// into det/v1/NAME.methods.h, for example v1::ClusterService::GetAgents.
+// into det/v1/NAME.methods.h, for example v1::ClusterService::GetAgents, and v1::ClusterService::full_name.
 #pragma once
 
 namespace det {
 
 /// A unary method. `path` is its name on the wire, "/det.v1.ClusterService/GetAgents", and a static string.
-template <typename Request, typename Response>
+template <typename RequestType, typename ResponseType>
 struct UnaryMethod {
+  using Request = RequestType;
+  using Response = ResponseType;
   const char* path;
 };
 /// A method whose response is a stream.

@@ -30,7 +30,8 @@ std::string header_of(const pb::FileDescriptorProto& file) {
                      cpp_name("." + file.package()).substr(2) + " {\n";
   for (const pb::ServiceDescriptorProto& service : file.service()) {
     const std::string full_name = file.package() + "." + service.name();
-    text += "\nstruct " + service.name() + " {\n";
+    text += "\nstruct " + service.name() + " {\n  static constexpr const char* full_name = \"" + full_name +
+            "\";\n";
     for (const pb::MethodDescriptorProto& method : service.method())
       text += std::string("  static constexpr ") + kind_of(method) + "<" + cpp_name(method.input_type()) +
               ", " + cpp_name(method.output_type()) + "> " + method.name() + "{\"/" + full_name + "/" +

@@ -91,8 +91,7 @@ struct Server::Parts {
         agent(add<AgentService>(c)),
         allocation(add<AllocationService>(c)),
         harness(add<HarnessService>(c)),
-        master(add<MasterService>(c)),
-        trial(add<TrialService>(c)) {
+        master(add<MasterService>(c)) {
     add<JoinService>(c, std::move(authority));
     add<AuditService>(c);
     add<AuthService>(c);
@@ -122,6 +121,7 @@ struct Server::Parts {
     add<TaskService>(c, agent.tunnels());
     add<TemplateService>(c);
     add<TokenService>(c);
+    add<TrialService>(c);
     add<UsageService>(c);
     add<UserService>(c);
     add<WebhookService>(c);
@@ -154,7 +154,6 @@ struct Server::Parts {
   AllocationService& allocation;
   HarnessService& harness;
   MasterService& master;
-  TrialService& trial;
   GrpcKeepAlive keepalive;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
@@ -206,13 +205,14 @@ void Server::admit(const std::string& method, Credentials credentials, bool larg
   const bool may_report = entry && (entry->requirement == Requirement::kAllocation ||
                                     entry->requirement == Requirement::kUserOrAllocation);
   if (process && !large && may_report &&
-      parts_->context.allocation_tokens->is_confirmed(token_hash(credentials.allocation_token)))
+      parts_->context.allocation_tokens->confirmed(token_hash(credentials.allocation_token)))
     return done(nullptr);
   const auto decide = [&context = parts_->context, method, large, process,
                        credentials =
                            std::move(credentials)]() -> Result<std::shared_ptr<loop::Budget::Lease>> {
     TRY_ASSIGN(const Caller caller, authenticate(method, credentials, *context.sessions));
-    if (large && caller.token_hash.empty()) TRY(find_reporter(context, caller, {}));
+    // Users speak for their own trials outside the cluster only.
+    if (large && !process && caller.token_hash.empty()) TRY(find_reporter(context, caller, {}));
     if (large) TRY(check_roles(method, caller, context.pool));
     if (process && !large) return nullptr;
     auto lease = context.uploads->take(budget_owner(caller), 0);
@@ -245,10 +245,7 @@ void Server::changed(const loop::Change& change) {
     // Training metrics are counted where they become durable.
     ++parts_->context.calls->metric_reports;
   // The allocation may have ended; its token must be verified again.
-  if (change.kind == loop::Change::Kind::kAllocation) {
-    parts_->context.allocation_tokens->forget(change.trial);
-    parts_->trial.forget_reporter(change.trial);
-  }
+  if (change.kind == loop::Change::Kind::kAllocation) parts_->context.allocation_tokens->forget(change.trial);
   if (change.kind == loop::Change::Kind::kAllocation || change.kind == loop::Change::Kind::kCommand)
     parts_->context.sessions->forget_task(change.task);
   parts_->context.collector->changed(change);

@@ -19,9 +19,9 @@ namespace pb = google::protobuf;
   std::abort();
 }
 
-const pb::ServiceDescriptor& find_service(const char* name) {
-  const pb::ServiceDescriptor* found = pb::DescriptorPool::generated_pool()->FindServiceByName(name);
-  if (!found) end(std::string("no service ") + name);
+const pb::ServiceDescriptor& find_service(const char* full_name) {
+  const pb::ServiceDescriptor* found = pb::DescriptorPool::generated_pool()->FindServiceByName(full_name);
+  if (!found) end(std::string("no service ") + full_name);
   return *found;
 }
 
@@ -52,8 +52,8 @@ struct Service::Unary {
   Handler handler;
 };
 
-Service::Service(const Context& context, const char* name)
-    : context_(context), descriptor_(find_service(name)) {}
+Service::Service(const Context& context, const char* full_name)
+    : context_(context), descriptor_(find_service(full_name)) {}
 
 Service::~Service() = default;
 
@@ -61,40 +61,33 @@ std::vector<std::string> Service::missing() const {
   std::vector<std::string> names;
   for (int i = 0; i < descriptor_.method_count(); ++i) {
     const std::string path = "/" + descriptor_.full_name() + "/" + descriptor_.method(i)->name();
-    const bool served =
-        std::any_of(paths_.begin(), paths_.end(), [&](const auto& known) { return *known == path; });
+    const bool served = std::find(paths_.begin(), paths_.end(), path) != paths_.end();
     if (!served) names.push_back(path);
   }
   return names;
 }
 
-const char* Service::add(const char* method, const pb::Descriptor* request, const pb::Descriptor* response,
-                         grpc::internal::RpcMethod::RpcType type, grpc::internal::MethodHandler* handler) {
-  const pb::MethodDescriptor* const known = descriptor_.FindMethodByName(method);
-  if (!known || known->input_type() != request || known->output_type() != response)
-    end(descriptor_.full_name() + "/" + method + " is not what its .proto file says");
-  paths_.push_back(std::make_unique<const std::string>("/" + descriptor_.full_name() + "/" + method));
-  const char* const path = paths_.back()->c_str();
+void Service::add(const char* path, grpc::internal::RpcMethod::RpcType type,
+                  grpc::internal::MethodHandler* handler) {
+  paths_.push_back(path);
   AddMethod(new grpc::internal::RpcServiceMethod(path, type, nullptr));
   MarkMethodCallback(static_cast<int>(paths_.size()) - 1, handler);
-  return path;
 }
 
-void Service::add_unary(const char* method, const pb::Message& request, const pb::Message& response,
+void Service::add_unary(const char* path, const pb::Message& request, const pb::Message& response,
                         loop::Workers& workers, Handler handler) {
-  Unary* const entry = new Unary{nullptr, request, response, workers, std::move(handler)};
+  Unary* const entry = new Unary{path, request, response, workers, std::move(handler)};
   unaries_.emplace_back(entry);
   auto* const callback = new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
       [this, entry](grpc::CallbackServerContext* call, const grpc::ByteBuffer* in, grpc::ByteBuffer* out) {
         return serve(*entry, call, *in, out);
       });
-  entry->path = add(method, request.GetDescriptor(), response.GetDescriptor(),
-                    grpc::internal::RpcMethod::NORMAL_RPC, callback);
+  add(path, grpc::internal::RpcMethod::NORMAL_RPC, callback);
 }
 
-loop::Workers& Service::default_pool(const char* method) const {
-  const Access* const entry = access("/" + descriptor_.full_name() + "/" + method);
-  if (!entry) end(descriptor_.full_name() + "/" + method + " has no entry in the table of access");
+loop::Workers& Service::default_pool(const char* path) const {
+  const Access* const entry = access(path);
+  if (!entry) end(std::string(path) + " has no entry in the table of access");
   if (entry->requirement == Requirement::kAllocation || entry->requirement == Requirement::kAgent)
     return context_.pools.ingest;
   return is_change(*entry) ? context_.pools.steer : context_.pools.read;
@@ -103,8 +96,6 @@ loop::Workers& Service::default_pool(const char* method) const {
 void Service::post(loop::Workers& workers, grpc::ServerUnaryReactor* reactor, std::function<void()> work) {
   if (!workers.try_post(std::move(work))) reactor->Finish(to_grpc(busy()));
 }
-
-const std::string& Service::name() const { return descriptor_.full_name(); }
 
 Status check_disk(const Context& context, std::string_view path) {
   const Access* const entry = access(path);
@@ -153,32 +144,37 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
   return reactor;
 }
 
-grpc::ServerUnaryReactor* Service::defer(const std::string& path, grpc::CallbackServerContext* call,
+grpc::ServerUnaryReactor* Service::defer(const char* path, grpc::CallbackServerContext* call,
                                          const grpc::ByteBuffer& bytes, pb::Message* request,
                                          std::function<void(const Deferred&)> handler) {
-  const Deferred begun{call, call->DefaultReactor()};
-  const auto read = [begun, &bytes, request, handler = std::move(handler)] {
-    if (!parse(bytes, request)) return begun.reactor->Finish(to_grpc(unreadable(*request)));
-    handler(begun);
+  grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
+  const Credentials credentials = read_credentials(*call);
+  const bool by_process = credentials.user_token.empty() && !credentials.allocation_token.empty();
+  const auto find_trial = [this, by_process, hash = token_hash(credentials.allocation_token)] {
+    return by_process ? context_.allocation_tokens->confirmed(hash) : nullptr;
+  };
+  const auto read = [call, reactor, &bytes, request,
+                     handler = std::move(handler)](std::shared_ptr<const ConfirmedTrial> trial) {
+    if (!parse(bytes, request)) return reactor->Finish(to_grpc(unreadable(*request)));
+    handler({call, reactor, std::move(trial)});
   };
   const Requirement required = access(path)->requirement;
-  const Credentials credentials = read_credentials(*call);
   // The common case, a report of a process that has reported before, needs no worker.
-  const bool confirmed = required == Requirement::kAllocation && !credentials.allocation_token.empty() &&
-                         context_.allocation_tokens->is_confirmed(token_hash(credentials.allocation_token));
-  if (confirmed || required == Requirement::kAgent) {
-    read();
-    return begun.reactor;
+  auto trial = required == Requirement::kAllocation ? find_trial() : nullptr;
+  if (trial || required == Requirement::kAgent) {
+    read(std::move(trial));
+    return reactor;
   }
-  post(context_.pools.ingest, begun.reactor, [this, begun, read, path, credentials, arrived = mono_now()] {
-    if (begun.context->IsCancelled()) return begun.reactor->Finish(grpc::Status::CANCELLED);
-    if (mono_now() - arrived > kQueuePatience) return begun.reactor->Finish(to_grpc(busy()));
-    const auto caller = authenticate(path, credentials, *context_.sessions);
-    if (caller) return read();
-    context_.calls->took(path, mono_now() - arrived, false);
-    begun.reactor->Finish(to_grpc(caller.error()));
-  });
-  return begun.reactor;
+  post(context_.pools.ingest, reactor,
+       [this, call, reactor, read, find_trial, path, credentials, arrived = mono_now()] {
+         if (call->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+         if (mono_now() - arrived > kQueuePatience) return reactor->Finish(to_grpc(busy()));
+         const auto caller = authenticate(path, credentials, *context_.sessions);
+         if (caller) return read(find_trial());
+         context_.calls->took(path, mono_now() - arrived, false);
+         reactor->Finish(to_grpc(caller.error()));
+       });
+  return reactor;
 }
 
 }  // namespace det::api

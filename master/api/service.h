@@ -13,9 +13,11 @@
 #include <memory>
 #include <vector>
 
+#include "master/api/auth/allocation_tokens.h"
 #include "master/api/auth/authorize.h"
 #include "master/api/context.h"
 #include "master/api/status.h"
+#include "proto/method.h"
 
 namespace det::api {
 
@@ -30,6 +32,8 @@ struct Unread {
 struct Deferred {
   grpc::CallbackServerContext* context;
   grpc::ServerUnaryReactor* reactor;  ///< the handler finishes it once
+  /// Trial of the caller, if that is a process whose token is confirmed. The request may name another one.
+  std::shared_ptr<const ConfirmedTrial> trial;
 };
 
 }  // namespace det::api
@@ -46,8 +50,8 @@ class grpc::SerializationTraits<det::api::Unread<Request>, void> {
 
 namespace det::api {
 
-/// A service registers its methods in its constructor. Names and types are those of the .proto file; a
-/// mismatch ends the process at its start. Registered handlers are called until the server has shut down.
+/// A service registers its methods in its constructor. A handler whose types are not those of the method does
+/// not compile. Registered handlers are called until the server has shut down.
 ///
 /// Generated service classes are not used: each of them instantiates gRPC's handler templates once per
 /// method, which made this folder slow to compile.
@@ -58,16 +62,16 @@ class Service : public grpc::Service {
   std::vector<std::string> missing() const;
 
  protected:
-  /// `name` is the full name of the service, e.g. "det.v1.ModelService".
-  Service(const Context& context, const char* name);
+  /// `full_name` is that of the service, e.g. v1::ModelService::full_name.
+  Service(const Context& context, const char* full_name);
 
   /// Serves a method with `handler`, which runs on `workers` for an authorized caller. It may block on the
   /// database and the core, and fills the response. It does not run for a call that its client has canceled,
   /// nor for one that has waited for a thread for longer than kQueuePatience (UNAVAILABLE).
   template <typename S, typename Request, typename Response>
-  void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*),
-             loop::Workers& workers) {
-    add_unary(method, Request::default_instance(), Response::default_instance(), workers,
+  void unary(UnaryMethod<Request, Response> method,
+             Status (S::*handler)(const Caller&, const Request&, Response*), loop::Workers& workers) {
+    add_unary(method.path, Request::default_instance(), Response::default_instance(), workers,
               [self = static_cast<S*>(this), handler](const Caller& caller,
                                                       const google::protobuf::Message& request,
                                                       google::protobuf::Message* response) {
@@ -78,19 +82,21 @@ class Service : public grpc::Service {
   /// Same, on the pool of the method's kind: `steer` for changes, `read` for reads, `ingest` for calls of
   /// processes and agents.
   template <typename S, typename Request, typename Response>
-  void unary(const char* method, Status (S::*handler)(const Caller&, const Request&, Response*)) {
-    unary(method, handler, default_pool(method));
+  void unary(UnaryMethod<Request, Response> method,
+             Status (S::*handler)(const Caller&, const Request&, Response*)) {
+    unary(method, handler, default_pool(method.path));
   }
 
   /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. The
   /// handler runs on a thread of gRPC or on a worker and must not block. Its caller is authenticated, except
   /// an agent.
   template <typename S, typename Request, typename Response>
-  void deferred(const char* method, void (S::*handler)(const Deferred&, const Request*, Response*)) {
-    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::NORMAL_RPC,
+  void deferred(UnaryMethod<Request, Response> method,
+                void (S::*handler)(const Deferred&, const Request*, Response*)) {
+    add(method.path, grpc::internal::RpcMethod::NORMAL_RPC,
         new grpc::internal::CallbackUnaryHandler<Unread<Request>, Response>(
-            [this, handler, path = "/" + name() + "/" + method](
-                grpc::CallbackServerContext* call, const Unread<Request>* request, Response* response) {
+            [this, handler, path = method.path](grpc::CallbackServerContext* call,
+                                                const Unread<Request>* request, Response* response) {
               return defer(path, call, request->bytes, &request->message,
                            [self = static_cast<S*>(this), handler, request, response](const Deferred& begun) {
                              (self->*handler)(begun, &request->message, response);
@@ -99,10 +105,10 @@ class Service : public grpc::Service {
   }
   /// Serves a stream. Its handler authorizes the caller, runs on a thread of gRPC, and must not block.
   template <typename S, typename Request, typename Response>
-  void server_stream(const char* method,
+  void server_stream(ServerStreamMethod<Request, Response> method,
                      grpc::ServerWriteReactor<Response>* (S::*handler)(grpc::CallbackServerContext*,
                                                                        const Request*)) {
-    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::SERVER_STREAMING,
+    add(method.path, grpc::internal::RpcMethod::SERVER_STREAMING,
         new grpc::internal::CallbackServerStreamingHandler<Request, Response>(
             [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call,
                                                     const Request* request) {
@@ -110,19 +116,19 @@ class Service : public grpc::Service {
             }));
   }
   template <typename S, typename Request, typename Response>
-  void client_stream(const char* method,
+  void client_stream(ClientStreamMethod<Request, Response> method,
                      grpc::ServerReadReactor<Request>* (S::*handler)(grpc::CallbackServerContext*,
                                                                      Response*)) {
-    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::CLIENT_STREAMING,
+    add(method.path, grpc::internal::RpcMethod::CLIENT_STREAMING,
         new grpc::internal::CallbackClientStreamingHandler<Request, Response>(
             [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call, Response* response) {
               return (self->*handler)(call, response);
             }));
   }
   template <typename S, typename Request, typename Response>
-  void bidi_stream(const char* method,
+  void bidi_stream(BidiStreamMethod<Request, Response> method,
                    grpc::ServerBidiReactor<Request, Response>* (S::*handler)(grpc::CallbackServerContext*)) {
-    add(method, Request::descriptor(), Response::descriptor(), grpc::internal::RpcMethod::BIDI_STREAMING,
+    add(method.path, grpc::internal::RpcMethod::BIDI_STREAMING,
         new grpc::internal::CallbackBidiHandler<Request, Response>(
             [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call) {
               return (self->*handler)(call);
@@ -143,28 +149,24 @@ class Service : public grpc::Service {
   const Context& context_;
 
  private:
-  /// Full name of the service.
-  const std::string& name() const;
   /// Authenticates the caller of `path`, parses `bytes` into `request`, and runs `handler`: at once if that
   /// needs no lookup, else on a worker.
-  grpc::ServerUnaryReactor* defer(const std::string& path, grpc::CallbackServerContext* call,
+  grpc::ServerUnaryReactor* defer(const char* path, grpc::CallbackServerContext* call,
                                   const grpc::ByteBuffer& bytes, google::protobuf::Message* request,
                                   std::function<void(const Deferred&)> handler);
-  loop::Workers& default_pool(const char* method) const;
+  loop::Workers& default_pool(const char* path) const;
   using Handler =
       std::function<Status(const Caller&, const google::protobuf::Message&, google::protobuf::Message*)>;
   struct Unary;
-  void add_unary(const char* method, const google::protobuf::Message& request,
+  void add_unary(const char* path, const google::protobuf::Message& request,
                  const google::protobuf::Message& response, loop::Workers& workers, Handler handler);
-  /// Takes ownership of `handler`. Returns the method's path, "/det.v1.ModelService/GetModel".
-  const char* add(const char* method, const google::protobuf::Descriptor* request,
-                  const google::protobuf::Descriptor* response, grpc::internal::RpcMethod::RpcType type,
-                  grpc::internal::MethodHandler* handler);
+  /// Takes ownership of `handler`, and keeps `path`.
+  void add(const char* path, grpc::internal::RpcMethod::RpcType type, grpc::internal::MethodHandler* handler);
   grpc::ServerUnaryReactor* serve(const Unary& method, grpc::CallbackServerContext* call,
                                   const grpc::ByteBuffer& in, grpc::ByteBuffer* out);
 
   const google::protobuf::ServiceDescriptor& descriptor_;
-  std::vector<std::unique_ptr<const std::string>> paths_;  ///< gRPC keeps pointers to them
+  std::vector<const char*> paths_;
   std::vector<std::unique_ptr<const Unary>> unaries_;
 };
 

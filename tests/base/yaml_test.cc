@@ -10,7 +10,7 @@
 #include "need.h"
 
 using namespace det;
-using Kind = YamlNode::Kind;
+using NodeKind = YamlNode::Kind;
 
 namespace {
 
@@ -45,47 +45,47 @@ std::string alias_bomb() {
 TEST_CASE("plain scalars are typed by YAML 1.2's core schema", "[yaml]") {
   struct Row {
     const char* text;
-    Kind kind;
+    NodeKind kind;
     const char* json;
   };
-  const std::vector<Row> rows{{"1", Kind::kInt, "1"},
-                              {"-7", Kind::kInt, "-7"},
-                              {"+7", Kind::kInt, "7"},
-                              {"017", Kind::kInt, "17"},
-                              {"0x1F", Kind::kInt, "31"},
-                              {"0o17", Kind::kInt, "15"},
-                              {"9223372036854775807", Kind::kInt, "9223372036854775807"},
-                              {"9223372036854775808", Kind::kDouble, "9.223372036854775808e+18"},
-                              {"1.5", Kind::kDouble, "1.5"},
-                              {".5", Kind::kDouble, "0.5"},
-                              {"1.", Kind::kDouble, "1.0"},
-                              {"1e3", Kind::kDouble, "1000.0"},
-                              {"1e309", Kind::kDouble, "\"Infinity\""},
-                              {".inf", Kind::kDouble, "\"Infinity\""},
-                              {"-.INF", Kind::kDouble, "\"-Infinity\""},
-                              {".nan", Kind::kDouble, "\"NaN\""},
-                              {"true", Kind::kBool, "true"},
-                              {"FALSE", Kind::kBool, "false"},
-                              {"yes", Kind::kString, "\"yes\""},
-                              {"on", Kind::kString, "\"on\""},
-                              {"null", Kind::kNull, "null"},
-                              {"~", Kind::kNull, "null"},
-                              {"", Kind::kNull, "null"},
-                              {"1_000", Kind::kString, "\"1_000\""},
-                              {"0b1", Kind::kString, "\"0b1\""},
-                              {"1.2.3", Kind::kString, "\"1.2.3\""},
-                              {"0x", Kind::kString, "\"0x\""},
-                              {"0x-1", Kind::kString, "\"0x-1\""},
-                              {"e5", Kind::kString, "\"e5\""},
-                              {".", Kind::kString, "\".\""},
-                              {"tRUE", Kind::kString, "\"tRUE\""},
-                              {"nan", Kind::kString, "\"nan\""},
-                              {"\"1\"", Kind::kString, "\"1\""},
-                              {"'true'", Kind::kString, "\"true\""},
-                              {"!!str 5", Kind::kString, "\"5\""},
-                              {"!!float 5", Kind::kDouble, "5.0"},
-                              {"!!int 5", Kind::kInt, "5"},
-                              {"2020-01-01", Kind::kString, "\"2020-01-01\""}};
+  const std::vector<Row> rows{{"1", NodeKind::kInt, "1"},
+                              {"-7", NodeKind::kInt, "-7"},
+                              {"+7", NodeKind::kInt, "7"},
+                              {"017", NodeKind::kInt, "17"},
+                              {"0x1F", NodeKind::kInt, "31"},
+                              {"0o17", NodeKind::kInt, "15"},
+                              {"9223372036854775807", NodeKind::kInt, "9223372036854775807"},
+                              {"9223372036854775808", NodeKind::kDouble, "9.223372036854775808e+18"},
+                              {"1.5", NodeKind::kDouble, "1.5"},
+                              {".5", NodeKind::kDouble, "0.5"},
+                              {"1.", NodeKind::kDouble, "1.0"},
+                              {"1e3", NodeKind::kDouble, "1000.0"},
+                              {"1e309", NodeKind::kDouble, "\"Infinity\""},
+                              {".inf", NodeKind::kDouble, "\"Infinity\""},
+                              {"-.INF", NodeKind::kDouble, "\"-Infinity\""},
+                              {".nan", NodeKind::kDouble, "\"NaN\""},
+                              {"true", NodeKind::kBool, "true"},
+                              {"FALSE", NodeKind::kBool, "false"},
+                              {"yes", NodeKind::kString, "\"yes\""},
+                              {"on", NodeKind::kString, "\"on\""},
+                              {"null", NodeKind::kNull, "null"},
+                              {"~", NodeKind::kNull, "null"},
+                              {"", NodeKind::kNull, "null"},
+                              {"1_000", NodeKind::kString, "\"1_000\""},
+                              {"0b1", NodeKind::kString, "\"0b1\""},
+                              {"1.2.3", NodeKind::kString, "\"1.2.3\""},
+                              {"0x", NodeKind::kString, "\"0x\""},
+                              {"0x-1", NodeKind::kString, "\"0x-1\""},
+                              {"e5", NodeKind::kString, "\"e5\""},
+                              {".", NodeKind::kString, "\".\""},
+                              {"tRUE", NodeKind::kString, "\"tRUE\""},
+                              {"nan", NodeKind::kString, "\"nan\""},
+                              {"\"1\"", NodeKind::kString, "\"1\""},
+                              {"'true'", NodeKind::kString, "\"true\""},
+                              {"!!str 5", NodeKind::kString, "\"5\""},
+                              {"!!float 5", NodeKind::kDouble, "5.0"},
+                              {"!!int 5", NodeKind::kInt, "5"},
+                              {"2020-01-01", NodeKind::kString, "\"2020-01-01\""}};
   for (const Row& row : rows) {
     INFO(row.text);
     const YamlNode node = parse(std::string("k: ") + row.text);

@@ -1,13 +1,14 @@
 #include "master/api/accounts/audit.h"
 
 #include "common/base/text.h"
+#include "det/v1/audit.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/accounts/audit.h"
 
 namespace det::api {
 
-AuditService::AuditService(const Context& context) : Service(context, "det.v1.AuditService") {
-  unary("GetAuditLog", &AuditService::GetAuditLog);
+AuditService::AuditService(const Context& context) : Service(context, v1::AuditService::full_name) {
+  unary(v1::AuditService::GetAuditLog, &AuditService::GetAuditLog);
 }
 
 Status AuditService::GetAuditLog(const Caller&, const v1::GetAuditLogRequest& request,

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "det/v1/auth.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/accounts/audit.h"
 
@@ -29,11 +30,11 @@ void note(db::Pool& pool, std::optional<UserId> user, const std::string& name, c
 
 }  // namespace
 
-AuthService::AuthService(const Context& context) : Service(context, "det.v1.AuthService") {
-  unary("Login", &AuthService::Login, context_.passwords);
-  unary("Logout", &AuthService::Logout);
-  unary("CurrentUser", &AuthService::CurrentUser);
-  unary("VisibleExperiments", &AuthService::VisibleExperiments);
+AuthService::AuthService(const Context& context) : Service(context, v1::AuthService::full_name) {
+  unary(v1::AuthService::Login, &AuthService::Login, context_.passwords);
+  unary(v1::AuthService::Logout, &AuthService::Logout);
+  unary(v1::AuthService::CurrentUser, &AuthService::CurrentUser);
+  unary(v1::AuthService::VisibleExperiments, &AuthService::VisibleExperiments);
 }
 
 Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,

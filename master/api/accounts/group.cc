@@ -1,6 +1,7 @@
 #include "master/api/accounts/group.h"
 
 #include "common/base/text.h"
+#include "det/v1/group.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/accounts/groups.h"
 
@@ -34,13 +35,13 @@ Status show_group(db::Pool& pool, std::int64_t id, v1::GroupDetails* out) {
   return {};
 }
 
-GroupService::GroupService(const Context& context) : Service(context, "det.v1.GroupService") {
-  unary("CreateGroup", &GroupService::CreateGroup);
-  unary("GetGroups", &GroupService::GetGroups);
-  unary("GetGroup", &GroupService::GetGroup);
-  unary("UpdateGroup", &GroupService::UpdateGroup);
-  unary("DeleteGroup", &GroupService::DeleteGroup);
-  unary("AssignMultipleGroups", &GroupService::AssignMultipleGroups);
+GroupService::GroupService(const Context& context) : Service(context, v1::GroupService::full_name) {
+  unary(v1::GroupService::CreateGroup, &GroupService::CreateGroup);
+  unary(v1::GroupService::GetGroups, &GroupService::GetGroups);
+  unary(v1::GroupService::GetGroup, &GroupService::GetGroup);
+  unary(v1::GroupService::UpdateGroup, &GroupService::UpdateGroup);
+  unary(v1::GroupService::DeleteGroup, &GroupService::DeleteGroup);
+  unary(v1::GroupService::AssignMultipleGroups, &GroupService::AssignMultipleGroups);
 }
 
 Status GroupService::CreateGroup(const Caller&, const v1::CreateGroupRequest& request,

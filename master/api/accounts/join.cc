@@ -4,6 +4,7 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "det/v1/join.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/accounts/audit.h"
 
@@ -50,13 +51,13 @@ Result<std::pair<std::string, db::AgentCertificate>> sign(const Authority& autho
 }  // namespace
 
 JoinService::JoinService(const Context& context, std::shared_ptr<const Authority> authority)
-    : Service(context, "det.v1.JoinService"), authority_(std::move(authority)) {
-  unary("PostJoinToken", &JoinService::PostJoinToken);
-  unary("GetJoinTokens", &JoinService::GetJoinTokens);
-  unary("DeleteJoinToken", &JoinService::DeleteJoinToken);
-  unary("RevokeAgent", &JoinService::RevokeAgent);
-  unary("Join", &JoinService::Join);
-  deferred("Renew", &JoinService::Renew);
+    : Service(context, v1::JoinService::full_name), authority_(std::move(authority)) {
+  unary(v1::JoinService::PostJoinToken, &JoinService::PostJoinToken);
+  unary(v1::JoinService::GetJoinTokens, &JoinService::GetJoinTokens);
+  unary(v1::JoinService::DeleteJoinToken, &JoinService::DeleteJoinToken);
+  unary(v1::JoinService::RevokeAgent, &JoinService::RevokeAgent);
+  unary(v1::JoinService::Join, &JoinService::Join);
+  deferred(v1::JoinService::Renew, &JoinService::Renew);
 }
 
 Status JoinService::PostJoinToken(const Caller& caller, const v1::PostJoinTokenRequest& request,

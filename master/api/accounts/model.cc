@@ -5,6 +5,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "det/v1/model.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/trial.h"
 #include "master/db/queries/workspaces.h"
@@ -123,21 +124,21 @@ void fill(const db::ModelVersionRow& row, v1::ModelVersion* out) {
 
 }  // namespace
 
-ModelService::ModelService(const Context& context) : Service(context, "det.v1.ModelService") {
-  unary("GetModels", &ModelService::GetModels);
-  unary("GetModelLabels", &ModelService::GetModelLabels);
-  unary("GetModel", &ModelService::GetModel);
-  unary("PostModel", &ModelService::PostModel);
-  unary("PatchModel", &ModelService::PatchModel);
-  unary("ArchiveModel", &ModelService::ArchiveModel);
-  unary("UnarchiveModel", &ModelService::UnarchiveModel);
-  unary("MoveModel", &ModelService::MoveModel);
-  unary("DeleteModel", &ModelService::DeleteModel);
-  unary("GetModelVersions", &ModelService::GetModelVersions);
-  unary("GetModelVersion", &ModelService::GetModelVersion);
-  unary("PostModelVersion", &ModelService::PostModelVersion);
-  unary("PatchModelVersion", &ModelService::PatchModelVersion);
-  unary("DeleteModelVersion", &ModelService::DeleteModelVersion);
+ModelService::ModelService(const Context& context) : Service(context, v1::ModelService::full_name) {
+  unary(v1::ModelService::GetModels, &ModelService::GetModels);
+  unary(v1::ModelService::GetModelLabels, &ModelService::GetModelLabels);
+  unary(v1::ModelService::GetModel, &ModelService::GetModel);
+  unary(v1::ModelService::PostModel, &ModelService::PostModel);
+  unary(v1::ModelService::PatchModel, &ModelService::PatchModel);
+  unary(v1::ModelService::ArchiveModel, &ModelService::ArchiveModel);
+  unary(v1::ModelService::UnarchiveModel, &ModelService::UnarchiveModel);
+  unary(v1::ModelService::MoveModel, &ModelService::MoveModel);
+  unary(v1::ModelService::DeleteModel, &ModelService::DeleteModel);
+  unary(v1::ModelService::GetModelVersions, &ModelService::GetModelVersions);
+  unary(v1::ModelService::GetModelVersion, &ModelService::GetModelVersion);
+  unary(v1::ModelService::PostModelVersion, &ModelService::PostModelVersion);
+  unary(v1::ModelService::PatchModelVersion, &ModelService::PatchModelVersion);
+  unary(v1::ModelService::DeleteModelVersion, &ModelService::DeleteModelVersion);
 }
 
 Result<std::optional<std::int64_t>> ModelService::workspace_of(const Caller& caller, std::int64_t id,

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "det/v1/policy.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/facts.h"
 #include "master/api/submit/secrets.h"
@@ -72,13 +73,17 @@ Result<expconf::Policies> limits_of(db::Pool& pool, Workload workload,
 }
 
 ConfigPolicyService::ConfigPolicyService(const Context& context)
-    : Service(context, "det.v1.ConfigPolicyService") {
-  unary("GetGlobalConfigPolicies", &ConfigPolicyService::GetGlobalConfigPolicies);
-  unary("PutGlobalConfigPolicies", &ConfigPolicyService::PutGlobalConfigPolicies);
-  unary("DeleteGlobalConfigPolicies", &ConfigPolicyService::DeleteGlobalConfigPolicies);
-  unary("GetWorkspaceConfigPolicies", &ConfigPolicyService::GetWorkspaceConfigPolicies);
-  unary("PutWorkspaceConfigPolicies", &ConfigPolicyService::PutWorkspaceConfigPolicies);
-  unary("DeleteWorkspaceConfigPolicies", &ConfigPolicyService::DeleteWorkspaceConfigPolicies);
+    : Service(context, v1::ConfigPolicyService::full_name) {
+  unary(v1::ConfigPolicyService::GetGlobalConfigPolicies, &ConfigPolicyService::GetGlobalConfigPolicies);
+  unary(v1::ConfigPolicyService::PutGlobalConfigPolicies, &ConfigPolicyService::PutGlobalConfigPolicies);
+  unary(v1::ConfigPolicyService::DeleteGlobalConfigPolicies,
+        &ConfigPolicyService::DeleteGlobalConfigPolicies);
+  unary(v1::ConfigPolicyService::GetWorkspaceConfigPolicies,
+        &ConfigPolicyService::GetWorkspaceConfigPolicies);
+  unary(v1::ConfigPolicyService::PutWorkspaceConfigPolicies,
+        &ConfigPolicyService::PutWorkspaceConfigPolicies);
+  unary(v1::ConfigPolicyService::DeleteWorkspaceConfigPolicies,
+        &ConfigPolicyService::DeleteWorkspaceConfigPolicies);
 }
 
 Status ConfigPolicyService::get(const db::PolicyKey& key, v1::GetConfigPoliciesResponse* response) const {

@@ -4,6 +4,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "det/v1/project.methods.h"
 #include "master/api/cluster/quota.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/experiment.h"
@@ -114,22 +115,22 @@ void to_proto(const db::ProjectRow& row, v1::Project* out) {
 }
 
 ProjectService::ProjectService(const Context& context, Deletions& deletions)
-    : Service(context, "det.v1.ProjectService"), deletions_(deletions) {
-  unary("GetProjectsByUserActivity", &ProjectService::GetProjectsByUserActivity);
-  unary("GetProject", &ProjectService::GetProject);
-  unary("PostProject", &ProjectService::PostProject);
-  unary("PatchProject", &ProjectService::PatchProject);
-  unary("ArchiveProject", &ProjectService::ArchiveProject);
-  unary("UnarchiveProject", &ProjectService::UnarchiveProject);
-  unary("DeleteProject", &ProjectService::DeleteProject);
-  unary("GetProjectByKey", &ProjectService::GetProjectByKey);
-  unary("GetProjectColumns", &ProjectService::GetProjectColumns);
-  unary("GetProjectNumericMetricsRange", &ProjectService::GetProjectNumericMetricsRange);
-  unary("AddProjectNote", &ProjectService::AddProjectNote);
-  unary("PutProjectNotes", &ProjectService::PutProjectNotes);
-  unary("MoveProject", &ProjectService::MoveProject);
-  unary("MoveExperiment", &ProjectService::MoveExperiment);
-  unary("MoveExperiments", &ProjectService::MoveExperiments);
+    : Service(context, v1::ProjectService::full_name), deletions_(deletions) {
+  unary(v1::ProjectService::GetProjectsByUserActivity, &ProjectService::GetProjectsByUserActivity);
+  unary(v1::ProjectService::GetProject, &ProjectService::GetProject);
+  unary(v1::ProjectService::PostProject, &ProjectService::PostProject);
+  unary(v1::ProjectService::PatchProject, &ProjectService::PatchProject);
+  unary(v1::ProjectService::ArchiveProject, &ProjectService::ArchiveProject);
+  unary(v1::ProjectService::UnarchiveProject, &ProjectService::UnarchiveProject);
+  unary(v1::ProjectService::DeleteProject, &ProjectService::DeleteProject);
+  unary(v1::ProjectService::GetProjectByKey, &ProjectService::GetProjectByKey);
+  unary(v1::ProjectService::GetProjectColumns, &ProjectService::GetProjectColumns);
+  unary(v1::ProjectService::GetProjectNumericMetricsRange, &ProjectService::GetProjectNumericMetricsRange);
+  unary(v1::ProjectService::AddProjectNote, &ProjectService::AddProjectNote);
+  unary(v1::ProjectService::PutProjectNotes, &ProjectService::PutProjectNotes);
+  unary(v1::ProjectService::MoveProject, &ProjectService::MoveProject);
+  unary(v1::ProjectService::MoveExperiment, &ProjectService::MoveExperiment);
+  unary(v1::ProjectService::MoveExperiments, &ProjectService::MoveExperiments);
 }
 
 Status ProjectService::GetProjectsByUserActivity(const Caller& caller,

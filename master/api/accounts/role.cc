@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "det/v1/role.methods.h"
 #include "master/api/accounts/group.h"
 #include "master/api/accounts/permissions.h"
 #include "master/api/convert/convert.h"
@@ -148,15 +149,15 @@ Result<std::vector<db::Grant>> allowed_grants(const v1::AssignRolesRequest& requ
 
 }  // namespace
 
-RoleService::RoleService(const Context& context) : Service(context, "det.v1.RoleService") {
-  unary("ListRoles", &RoleService::ListRoles);
-  unary("GetRolesByID", &RoleService::GetRolesByID);
-  unary("GetPermissionsSummary", &RoleService::GetPermissionsSummary);
-  unary("GetRolesAssignedToUser", &RoleService::GetRolesAssignedToUser);
-  unary("GetRolesAssignedToGroup", &RoleService::GetRolesAssignedToGroup);
-  unary("GetUsersAssignedToWorkspace", &RoleService::GetUsersAssignedToWorkspace);
-  unary("AssignRoles", &RoleService::AssignRoles);
-  unary("RemoveAssignments", &RoleService::RemoveAssignments);
+RoleService::RoleService(const Context& context) : Service(context, v1::RoleService::full_name) {
+  unary(v1::RoleService::ListRoles, &RoleService::ListRoles);
+  unary(v1::RoleService::GetRolesByID, &RoleService::GetRolesByID);
+  unary(v1::RoleService::GetPermissionsSummary, &RoleService::GetPermissionsSummary);
+  unary(v1::RoleService::GetRolesAssignedToUser, &RoleService::GetRolesAssignedToUser);
+  unary(v1::RoleService::GetRolesAssignedToGroup, &RoleService::GetRolesAssignedToGroup);
+  unary(v1::RoleService::GetUsersAssignedToWorkspace, &RoleService::GetUsersAssignedToWorkspace);
+  unary(v1::RoleService::AssignRoles, &RoleService::AssignRoles);
+  unary(v1::RoleService::RemoveAssignments, &RoleService::RemoveAssignments);
 }
 
 Status RoleService::ListRoles(const Caller&, const v1::ListRolesRequest& request,

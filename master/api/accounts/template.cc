@@ -2,6 +2,7 @@
 
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
+#include "det/v1/template.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/facts.h"
 #include "master/api/submit/secrets.h"
@@ -29,14 +30,14 @@ Status check_template_name(const std::string& name) {
 
 }  // namespace
 
-TemplateService::TemplateService(const Context& context) : Service(context, "det.v1.TemplateService") {
-  unary("GetTemplates", &TemplateService::GetTemplates);
-  unary("GetTemplate", &TemplateService::GetTemplate);
-  unary("PostTemplate", &TemplateService::PostTemplate);
-  unary("PutTemplate", &TemplateService::PutTemplate);
-  unary("PatchTemplateConfig", &TemplateService::PatchTemplateConfig);
-  unary("PatchTemplateName", &TemplateService::PatchTemplateName);
-  unary("DeleteTemplate", &TemplateService::DeleteTemplate);
+TemplateService::TemplateService(const Context& context) : Service(context, v1::TemplateService::full_name) {
+  unary(v1::TemplateService::GetTemplates, &TemplateService::GetTemplates);
+  unary(v1::TemplateService::GetTemplate, &TemplateService::GetTemplate);
+  unary(v1::TemplateService::PostTemplate, &TemplateService::PostTemplate);
+  unary(v1::TemplateService::PutTemplate, &TemplateService::PutTemplate);
+  unary(v1::TemplateService::PatchTemplateConfig, &TemplateService::PatchTemplateConfig);
+  unary(v1::TemplateService::PatchTemplateName, &TemplateService::PatchTemplateName);
+  unary(v1::TemplateService::DeleteTemplate, &TemplateService::DeleteTemplate);
 }
 
 /// A template that the caller can see stays in its workspace unless the request names another one. The name

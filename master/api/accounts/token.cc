@@ -3,6 +3,7 @@
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "det/v1/token.methods.h"
 #include "master/api/auth/role_names.h"
 #include "master/api/convert/convert.h"
 
@@ -44,10 +45,10 @@ void to_proto(const db::TokenRow& row, v1::TokenInfo* out) {
 
 }  // namespace
 
-TokenService::TokenService(const Context& context) : Service(context, "det.v1.TokenService") {
-  unary("PostAccessToken", &TokenService::PostAccessToken);
-  unary("GetAccessTokens", &TokenService::GetAccessTokens);
-  unary("PatchAccessToken", &TokenService::PatchAccessToken);
+TokenService::TokenService(const Context& context) : Service(context, v1::TokenService::full_name) {
+  unary(v1::TokenService::PostAccessToken, &TokenService::PostAccessToken);
+  unary(v1::TokenService::GetAccessTokens, &TokenService::GetAccessTokens);
+  unary(v1::TokenService::PatchAccessToken, &TokenService::PatchAccessToken);
 }
 
 Status TokenService::PostAccessToken(const Caller& caller, const v1::PostAccessTokenRequest& request,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "det/v1/user.methods.h"
 #include "master/api/auth/passwords.h"
 #include "master/api/convert/convert.h"
 
@@ -60,18 +61,18 @@ Status check_account_name(const std::string& name) {
               "agentUserGroup: names have 1 to 32 letters, digits and _ . - $, and begin with no digit");
 }
 
-UserService::UserService(const Context& context) : Service(context, "det.v1.UserService") {
-  unary("GetUsers", &UserService::GetUsers);
-  unary("GetUser", &UserService::GetUser);
-  unary("GetUserByUsername", &UserService::GetUserByUsername);
-  unary("PostUser", &UserService::PostUser, context_.passwords);
-  unary("PatchUser", &UserService::PatchUser, context_.passwords);
-  unary("GetUserSetting", &UserService::GetUserSetting);
-  unary("PostUserSetting", &UserService::PostUserSetting);
-  unary("PostUserActivity", &UserService::PostUserActivity);
-  unary("ResetUserSetting", &UserService::ResetUserSetting);
-  unary("PatchUsers", &UserService::PatchUsers);
-  unary("SetUserPassword", &UserService::SetUserPassword, context_.passwords);
+UserService::UserService(const Context& context) : Service(context, v1::UserService::full_name) {
+  unary(v1::UserService::GetUsers, &UserService::GetUsers);
+  unary(v1::UserService::GetUser, &UserService::GetUser);
+  unary(v1::UserService::GetUserByUsername, &UserService::GetUserByUsername);
+  unary(v1::UserService::PostUser, &UserService::PostUser, context_.passwords);
+  unary(v1::UserService::PatchUser, &UserService::PatchUser, context_.passwords);
+  unary(v1::UserService::GetUserSetting, &UserService::GetUserSetting);
+  unary(v1::UserService::PostUserSetting, &UserService::PostUserSetting);
+  unary(v1::UserService::PostUserActivity, &UserService::PostUserActivity);
+  unary(v1::UserService::ResetUserSetting, &UserService::ResetUserSetting);
+  unary(v1::UserService::PatchUsers, &UserService::PatchUsers);
+  unary(v1::UserService::SetUserPassword, &UserService::SetUserPassword, context_.passwords);
 }
 
 Status UserService::GetUsers(const Caller&, const v1::GetUsersRequest& request,

@@ -3,6 +3,7 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/expconf/parse.h"
+#include "det/v1/workspace.methods.h"
 #include "master/api/accounts/project.h"
 #include "master/api/accounts/user.h"
 #include "master/api/convert/convert.h"
@@ -99,17 +100,17 @@ void to_proto(const db::WorkspaceRow& row, v1::Workspace* out) {
 }  // namespace
 
 WorkspaceService::WorkspaceService(const Context& context, Deletions& deletions)
-    : Service(context, "det.v1.WorkspaceService"), deletions_(deletions) {
-  unary("GetWorkspaces", &WorkspaceService::GetWorkspaces);
-  unary("GetWorkspace", &WorkspaceService::GetWorkspace);
-  unary("PostWorkspace", &WorkspaceService::PostWorkspace);
-  unary("PatchWorkspace", &WorkspaceService::PatchWorkspace);
-  unary("ArchiveWorkspace", &WorkspaceService::ArchiveWorkspace);
-  unary("UnarchiveWorkspace", &WorkspaceService::UnarchiveWorkspace);
-  unary("PinWorkspace", &WorkspaceService::PinWorkspace);
-  unary("UnpinWorkspace", &WorkspaceService::UnpinWorkspace);
-  unary("DeleteWorkspace", &WorkspaceService::DeleteWorkspace);
-  unary("GetWorkspaceProjects", &WorkspaceService::GetWorkspaceProjects);
+    : Service(context, v1::WorkspaceService::full_name), deletions_(deletions) {
+  unary(v1::WorkspaceService::GetWorkspaces, &WorkspaceService::GetWorkspaces);
+  unary(v1::WorkspaceService::GetWorkspace, &WorkspaceService::GetWorkspace);
+  unary(v1::WorkspaceService::PostWorkspace, &WorkspaceService::PostWorkspace);
+  unary(v1::WorkspaceService::PatchWorkspace, &WorkspaceService::PatchWorkspace);
+  unary(v1::WorkspaceService::ArchiveWorkspace, &WorkspaceService::ArchiveWorkspace);
+  unary(v1::WorkspaceService::UnarchiveWorkspace, &WorkspaceService::UnarchiveWorkspace);
+  unary(v1::WorkspaceService::PinWorkspace, &WorkspaceService::PinWorkspace);
+  unary(v1::WorkspaceService::UnpinWorkspace, &WorkspaceService::UnpinWorkspace);
+  unary(v1::WorkspaceService::DeleteWorkspace, &WorkspaceService::DeleteWorkspace);
+  unary(v1::WorkspaceService::GetWorkspaceProjects, &WorkspaceService::GetWorkspaceProjects);
 }
 
 Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,

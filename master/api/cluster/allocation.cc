@@ -2,6 +2,7 @@
 #include "master/api/cluster/allocation.h"
 
 #include "common/base/text.h"
+#include "det/v1/allocation.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/tasks/task.h"
 #include "master/core/build_id.h"
@@ -24,19 +25,24 @@ void part_to_proto(const core::AllocationPart& part, v1::AllocationPart* out) {
 
 }  // namespace
 
-AllocationService::AllocationService(const Context& context) : Service(context, "det.v1.AllocationService") {
-  unary("GetTrialAllocations", &AllocationService::GetTrialAllocations);
-  unary("GetAllocation", &AllocationService::GetAllocation);
-  deferred("AllocationAllGather", &AllocationService::AllocationAllGather);
-  unary("AllocationWaiting", &AllocationService::AllocationWaiting);
-  unary("MarkAllocationResourcesDaemon", &AllocationService::MarkAllocationResourcesDaemon);
-  unary("AllocationPendingPreemptionSignal", &AllocationService::AllocationPendingPreemptionSignal);
-  unary("AllocationRendezvousInfo", &AllocationService::AllocationRendezvousInfo);
-  deferred("AllocationPreemptionSignal", &AllocationService::AllocationPreemptionSignal);
-  unary("AckAllocationPreemptionSignal", &AllocationService::AckAllocationPreemptionSignal);
-  unary("PostAllocationAcceleratorData", &AllocationService::PostAllocationAcceleratorData);
-  unary("PostAllocationProxyAddress", &AllocationService::PostAllocationProxyAddress);
-  unary("AllocationReady", &AllocationService::AllocationReady);
+AllocationService::AllocationService(const Context& context)
+    : Service(context, v1::AllocationService::full_name) {
+  unary(v1::AllocationService::GetTrialAllocations, &AllocationService::GetTrialAllocations);
+  unary(v1::AllocationService::GetAllocation, &AllocationService::GetAllocation);
+  deferred(v1::AllocationService::AllocationAllGather, &AllocationService::AllocationAllGather);
+  unary(v1::AllocationService::AllocationWaiting, &AllocationService::AllocationWaiting);
+  unary(v1::AllocationService::MarkAllocationResourcesDaemon,
+        &AllocationService::MarkAllocationResourcesDaemon);
+  unary(v1::AllocationService::AllocationPendingPreemptionSignal,
+        &AllocationService::AllocationPendingPreemptionSignal);
+  unary(v1::AllocationService::AllocationRendezvousInfo, &AllocationService::AllocationRendezvousInfo);
+  deferred(v1::AllocationService::AllocationPreemptionSignal, &AllocationService::AllocationPreemptionSignal);
+  unary(v1::AllocationService::AckAllocationPreemptionSignal,
+        &AllocationService::AckAllocationPreemptionSignal);
+  unary(v1::AllocationService::PostAllocationAcceleratorData,
+        &AllocationService::PostAllocationAcceleratorData);
+  unary(v1::AllocationService::PostAllocationProxyAddress, &AllocationService::PostAllocationProxyAddress);
+  unary(v1::AllocationService::AllocationReady, &AllocationService::AllocationReady);
 }
 
 Status AllocationService::GetTrialAllocations(const Caller&, const v1::GetTrialAllocationsRequest& request,

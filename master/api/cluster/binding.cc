@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "det/v1/binding.methods.h"
 #include "master/api/experiments/facts.h"
 #include "master/api/page.h"
 
@@ -31,19 +32,20 @@ Result<std::vector<std::int64_t>> workspaces_of(const Context& context,
 
 }  // namespace
 
-BindingService::BindingService(const Context& context) : Service(context, "det.v1.BindingService") {
-  unary("BindRPToWorkspace", &BindingService::change<db::BindingChange::kAdd>);
-  unary("OverwriteRPWorkspaceBindings", &BindingService::change<db::BindingChange::kReplace>);
-  unary("UnbindRPFromWorkspace", &BindingService::change<db::BindingChange::kRemove>);
-  unary("ListWorkspacesBoundToRP", &BindingService::list_workspaces);
-  unary("ListRPsBoundToWorkspace", &BindingService::list_pools);
-  unary("GetKubernetesResourceManagers",
+BindingService::BindingService(const Context& context) : Service(context, v1::BindingService::full_name) {
+  unary(v1::BindingService::BindRPToWorkspace, &BindingService::change<db::BindingChange::kAdd>);
+  unary(v1::BindingService::OverwriteRPWorkspaceBindings,
+        &BindingService::change<db::BindingChange::kReplace>);
+  unary(v1::BindingService::UnbindRPFromWorkspace, &BindingService::change<db::BindingChange::kRemove>);
+  unary(v1::BindingService::ListWorkspacesBoundToRP, &BindingService::list_workspaces);
+  unary(v1::BindingService::ListRPsBoundToWorkspace, &BindingService::list_pools);
+  unary(v1::BindingService::GetKubernetesResourceManagers,
         &BindingService::none<v1::KubernetesRequest, v1::GetKubernetesResourceManagersResponse>);
-  unary("ListWorkspaceIDsWithDefaultBindings",
+  unary(v1::BindingService::ListWorkspaceIDsWithDefaultBindings,
         &BindingService::none<v1::KubernetesRequest, v1::ListWorkspaceIDsWithDefaultBindingsResponse>);
-  unary("ListWorkspaceNamespaceBindings",
+  unary(v1::BindingService::ListWorkspaceNamespaceBindings,
         &BindingService::none<v1::KubernetesWorkspaceRequest, v1::ListWorkspaceNamespaceBindingsResponse>);
-  unary("GetKubernetesResourceQuotas",
+  unary(v1::BindingService::GetKubernetesResourceQuotas,
         &BindingService::none<v1::KubernetesWorkspaceRequest, v1::GetKubernetesResourceQuotasResponse>);
 }
 

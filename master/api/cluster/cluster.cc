@@ -7,23 +7,24 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "det/v1/cluster.methods.h"
 #include "master/api/cluster/master.h"
 #include "master/api/convert/convert.h"
 #include "master/api/page.h"
 
 namespace det::api {
 
-ClusterService::ClusterService(const Context& context) : Service(context, "det.v1.ClusterService") {
-  unary("GetMaster", &ClusterService::GetMaster);
-  unary("GetAgents", &ClusterService::GetAgents);
-  unary("GetAgent", &ClusterService::GetAgent);
-  unary("GetSlots", &ClusterService::GetSlots);
-  unary("GetSlot", &ClusterService::GetSlot);
-  unary("GetResourcePools", &ClusterService::GetResourcePools);
-  unary("DisableAgent", &ClusterService::DisableAgent);
-  unary("EnableAgent", &ClusterService::EnableAgent);
-  unary("DisableSlot", &ClusterService::DisableSlot);
-  unary("EnableSlot", &ClusterService::EnableSlot);
+ClusterService::ClusterService(const Context& context) : Service(context, v1::ClusterService::full_name) {
+  unary(v1::ClusterService::GetMaster, &ClusterService::GetMaster);
+  unary(v1::ClusterService::GetAgents, &ClusterService::GetAgents);
+  unary(v1::ClusterService::GetAgent, &ClusterService::GetAgent);
+  unary(v1::ClusterService::GetSlots, &ClusterService::GetSlots);
+  unary(v1::ClusterService::GetSlot, &ClusterService::GetSlot);
+  unary(v1::ClusterService::GetResourcePools, &ClusterService::GetResourcePools);
+  unary(v1::ClusterService::DisableAgent, &ClusterService::DisableAgent);
+  unary(v1::ClusterService::EnableAgent, &ClusterService::EnableAgent);
+  unary(v1::ClusterService::DisableSlot, &ClusterService::DisableSlot);
+  unary(v1::ClusterService::EnableSlot, &ClusterService::EnableSlot);
 }
 
 Status ClusterService::GetMaster(const Caller&, const v1::GetMasterRequest&,

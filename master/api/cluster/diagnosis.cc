@@ -3,6 +3,7 @@
 #include "common/base/files.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "det/v1/diagnosis.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/submit/stored_checkpoint.h"
 #include "master/db/queries/cluster.h"
@@ -49,8 +50,9 @@ Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
 
 }  // namespace
 
-DiagnosisService::DiagnosisService(const Context& context) : Service(context, "det.v1.DiagnosisService") {
-  unary("GetDiagnosis", &DiagnosisService::GetDiagnosis);
+DiagnosisService::DiagnosisService(const Context& context)
+    : Service(context, v1::DiagnosisService::full_name) {
+  unary(v1::DiagnosisService::GetDiagnosis, &DiagnosisService::GetDiagnosis);
 }
 
 Status DiagnosisService::GetDiagnosis(const Caller&, const v1::GetDiagnosisRequest&,

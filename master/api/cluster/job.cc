@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "common/base/text.h"
+#include "det/v1/job.methods.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/binding.h"
 #include "master/api/convert/convert.h"
@@ -302,11 +303,11 @@ Status check_job_update(const Context& context, const core::UpdateJob& input) {
   return check_pool(context, input);
 }
 
-JobService::JobService(const Context& context) : Service(context, "det.v1.JobService") {
-  unary("GetJobs", &JobService::GetJobs);
-  unary("GetJobsV2", &JobService::GetJobsV2);
-  unary("GetJobQueueStats", &JobService::GetJobQueueStats);
-  unary("UpdateJobQueue", &JobService::UpdateJobQueue);
+JobService::JobService(const Context& context) : Service(context, v1::JobService::full_name) {
+  unary(v1::JobService::GetJobs, &JobService::GetJobs);
+  unary(v1::JobService::GetJobsV2, &JobService::GetJobsV2);
+  unary(v1::JobService::GetJobQueueStats, &JobService::GetJobQueueStats);
+  unary(v1::JobService::UpdateJobQueue, &JobService::UpdateJobQueue);
 }
 
 Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {

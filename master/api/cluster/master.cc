@@ -5,6 +5,7 @@
 #include "common/base/log_history.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "det/v1/master.methods.h"
 #include "master/api/convert/convert.h"
 
 namespace det::api {
@@ -163,14 +164,14 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
 
 MasterService::~MasterService() = default;
 
-MasterService::MasterService(const Context& context) : Service(context, "det.v1.MasterService") {
-  unary("GetMasterConfig", &MasterService::GetMasterConfig);
-  unary("PatchMasterConfig", &MasterService::PatchMasterConfig);
-  unary("GetTelemetry", &MasterService::GetTelemetry);
-  unary("GetClusterMessage", &MasterService::GetClusterMessage);
-  unary("SetClusterMessage", &MasterService::SetClusterMessage);
-  unary("DeleteClusterMessage", &MasterService::DeleteClusterMessage);
-  server_stream("MasterLogs", &MasterService::MasterLogs);
+MasterService::MasterService(const Context& context) : Service(context, v1::MasterService::full_name) {
+  unary(v1::MasterService::GetMasterConfig, &MasterService::GetMasterConfig);
+  unary(v1::MasterService::PatchMasterConfig, &MasterService::PatchMasterConfig);
+  unary(v1::MasterService::GetTelemetry, &MasterService::GetTelemetry);
+  unary(v1::MasterService::GetClusterMessage, &MasterService::GetClusterMessage);
+  unary(v1::MasterService::SetClusterMessage, &MasterService::SetClusterMessage);
+  unary(v1::MasterService::DeleteClusterMessage, &MasterService::DeleteClusterMessage);
+  server_stream(v1::MasterService::MasterLogs, &MasterService::MasterLogs);
 }
 
 Status MasterService::GetMasterConfig(const Caller&, const v1::GetMasterConfigRequest&,

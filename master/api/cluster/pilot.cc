@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "det/v1/pilot.methods.h"
 #include "master/api/convert/convert.h"
 
 namespace det::api {
@@ -69,8 +70,8 @@ void list_pilots(const core::Core& core, v1::GetPilotsResponse& out) {
 
 }  // namespace
 
-PilotService::PilotService(const Context& context) : Service(context, "det.v1.PilotService") {
-  unary("GetPilots", &PilotService::GetPilots);
+PilotService::PilotService(const Context& context) : Service(context, v1::PilotService::full_name) {
+  unary(v1::PilotService::GetPilots, &PilotService::GetPilots);
 }
 
 Status PilotService::GetPilots(const Caller&, const v1::GetPilotsRequest&, v1::GetPilotsResponse* response) {

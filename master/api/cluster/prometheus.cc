@@ -8,6 +8,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "det/v1/prometheus.methods.h"
 #include "master/db/queries/cluster.h"
 
 namespace det::api {
@@ -312,8 +313,9 @@ void PromText::sample(const char* suffix, const Labels& labels, double value) {
   text_ += (labels.empty() ? " " : "} ") + std::string(digits.data(), end) + "\n";
 }
 
-PrometheusService::PrometheusService(const Context& context) : Service(context, "det.v1.PrometheusService") {
-  server_stream("Scrape", &PrometheusService::Scrape);
+PrometheusService::PrometheusService(const Context& context)
+    : Service(context, v1::PrometheusService::full_name) {
+  server_stream(v1::PrometheusService::Scrape, &PrometheusService::Scrape);
 }
 
 grpc::ServerWriteReactor<v1::ScrapeResponse>* PrometheusService::Scrape(grpc::CallbackServerContext* call,

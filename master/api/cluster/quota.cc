@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "det/v1/quota.methods.h"
 #include "master/api/cluster/quota_meter.h"
 #include "master/db/accounts/quotas.h"
 #include "master/db/accounts/users.h"
@@ -53,10 +54,10 @@ std::map<Key, std::int64_t> use_in_core(const core::Core& core) {
 
 }  // namespace
 
-QuotaService::QuotaService(const Context& context) : Service(context, "det.v1.QuotaService") {
-  unary("GetQuotas", &QuotaService::GetQuotas);
-  unary("SetQuota", &QuotaService::SetQuota);
-  unary("DeleteQuota", &QuotaService::DeleteQuota);
+QuotaService::QuotaService(const Context& context) : Service(context, v1::QuotaService::full_name) {
+  unary(v1::QuotaService::GetQuotas, &QuotaService::GetQuotas);
+  unary(v1::QuotaService::SetQuota, &QuotaService::SetQuota);
+  unary(v1::QuotaService::DeleteQuota, &QuotaService::DeleteQuota);
 }
 
 Status QuotaService::GetQuotas(const Caller& caller, const v1::GetQuotasRequest&,

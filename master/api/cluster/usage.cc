@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "common/base/text.h"
+#include "det/v1/usage.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/queries/usage.h"
 
@@ -40,9 +41,9 @@ void fill(const std::map<std::string, double>& from, google::protobuf::Map<std::
 
 }  // namespace
 
-UsageService::UsageService(const Context& context) : Service(context, "det.v1.UsageService") {
-  unary("ResourceAllocationRaw", &UsageService::ResourceAllocationRaw);
-  unary("ResourceAllocationAggregated", &UsageService::ResourceAllocationAggregated);
+UsageService::UsageService(const Context& context) : Service(context, v1::UsageService::full_name) {
+  unary(v1::UsageService::ResourceAllocationRaw, &UsageService::ResourceAllocationRaw);
+  unary(v1::UsageService::ResourceAllocationAggregated, &UsageService::ResourceAllocationAggregated);
 }
 
 Status UsageService::ResourceAllocationRaw(const Caller& caller,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/text.h"
+#include "det/v1/webhook.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/webhooks/message.h"
@@ -128,13 +129,13 @@ constexpr const char* kAdminsOnly = "only administrators change webhooks of the 
 
 }  // namespace
 
-WebhookService::WebhookService(const Context& context) : Service(context, "det.v1.WebhookService") {
-  unary("GetWebhooks", &WebhookService::GetWebhooks);
-  unary("PostWebhook", &WebhookService::PostWebhook);
-  unary("PatchWebhook", &WebhookService::PatchWebhook);
-  unary("DeleteWebhook", &WebhookService::DeleteWebhook);
-  unary("TestWebhook", &WebhookService::TestWebhook, context_.pools.outward);
-  unary("PostWebhookEventData", &WebhookService::PostWebhookEventData);
+WebhookService::WebhookService(const Context& context) : Service(context, v1::WebhookService::full_name) {
+  unary(v1::WebhookService::GetWebhooks, &WebhookService::GetWebhooks);
+  unary(v1::WebhookService::PostWebhook, &WebhookService::PostWebhook);
+  unary(v1::WebhookService::PatchWebhook, &WebhookService::PatchWebhook);
+  unary(v1::WebhookService::DeleteWebhook, &WebhookService::DeleteWebhook);
+  unary(v1::WebhookService::TestWebhook, &WebhookService::TestWebhook, context_.pools.outward);
+  unary(v1::WebhookService::PostWebhookEventData, &WebhookService::PostWebhookEventData);
 }
 
 Result<db::Webhook> WebhookService::editable(const Caller& caller, std::int64_t id) const {

@@ -247,7 +247,7 @@ void to_proto(const core::Agent& agent, const core::AgentSettings& settings,
       if (it == out->mutable_slots()->end()) continue;
       *it->second.mutable_container() = container;
       // Drain is not a setting of single slots: a disabled one with work drains until the work has ended.
-      it->second.set_draining(settings.draining || settings.disabled_slots.contains(slot));
+      if (settings.disabled_slots.contains(slot)) it->second.set_draining(true);
     }
     (*out->mutable_containers())[container.id()] = container;
   }

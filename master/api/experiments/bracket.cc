@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "common/searcher/searcher.h"
+#include "det/v1/bracket.methods.h"
 #include "master/db/store/pg_store_load.h"
 
 namespace det::api {
@@ -33,8 +34,8 @@ Result<searcher::Searcher> replay(const db::StoredSearch& stored) {
 
 }  // namespace
 
-BracketService::BracketService(const Context& context) : Service(context, "det.v1.BracketService") {
-  unary("GetExperimentBrackets", &BracketService::GetExperimentBrackets);
+BracketService::BracketService(const Context& context) : Service(context, v1::BracketService::full_name) {
+  unary(v1::BracketService::GetExperimentBrackets, &BracketService::GetExperimentBrackets);
 }
 
 Status BracketService::GetExperimentBrackets(const Caller&, const v1::GetExperimentBracketsRequest& request,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "det/v1/checkpoint.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/trial.h"
@@ -124,14 +125,17 @@ Status pack(const StoredCheckpoint& checkpoint, const std::map<std::string, std:
   return {};
 }
 
-CheckpointService::CheckpointService(const Context& context) : Service(context, "det.v1.CheckpointService") {
-  unary("GetCheckpoint", &CheckpointService::GetCheckpoint);
-  server_stream("DownloadCheckpoint", &CheckpointService::DownloadCheckpoint);
-  unary("ReportCheckpoint", &CheckpointService::ReportCheckpoint);
-  unary("PatchCheckpoints", &CheckpointService::PatchCheckpoints);
-  unary("DeleteCheckpoints", &CheckpointService::DeleteCheckpoints, context_.pools.outward);
-  unary("CheckpointsRemoveFiles", &CheckpointService::CheckpointsRemoveFiles, context_.pools.outward);
-  unary("PostCheckpointMetadata", &CheckpointService::PostCheckpointMetadata);
+CheckpointService::CheckpointService(const Context& context)
+    : Service(context, v1::CheckpointService::full_name) {
+  unary(v1::CheckpointService::GetCheckpoint, &CheckpointService::GetCheckpoint);
+  server_stream(v1::CheckpointService::DownloadCheckpoint, &CheckpointService::DownloadCheckpoint);
+  unary(v1::CheckpointService::ReportCheckpoint, &CheckpointService::ReportCheckpoint);
+  unary(v1::CheckpointService::PatchCheckpoints, &CheckpointService::PatchCheckpoints);
+  unary(v1::CheckpointService::DeleteCheckpoints, &CheckpointService::DeleteCheckpoints,
+        context_.pools.outward);
+  unary(v1::CheckpointService::CheckpointsRemoveFiles, &CheckpointService::CheckpointsRemoveFiles,
+        context_.pools.outward);
+  unary(v1::CheckpointService::PostCheckpointMetadata, &CheckpointService::PostCheckpointMetadata);
 }
 
 Status CheckpointService::GetCheckpoint(const Caller& caller, const v1::GetCheckpointRequest& request,

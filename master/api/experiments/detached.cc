@@ -1,6 +1,7 @@
 #include "master/api/experiments/detached.h"
 
 #include "common/base/text.h"
+#include "det/v1/detached.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/submit/create.h"
 
@@ -15,12 +16,12 @@ bool has_begun(const core::Trial& trial) {
 
 }  // namespace
 
-DetachedService::DetachedService(const Context& context) : Service(context, "det.v1.DetachedService") {
-  unary("PutExperiment", &DetachedService::PutExperiment, context_.pools.submit);
-  unary("CreateTrial", &DetachedService::CreateTrial);
-  unary("PutTrial", &DetachedService::PutTrial);
-  unary("StartTrial", &DetachedService::StartTrial);
-  unary("PatchTrial", &DetachedService::PatchTrial);
+DetachedService::DetachedService(const Context& context) : Service(context, v1::DetachedService::full_name) {
+  unary(v1::DetachedService::PutExperiment, &DetachedService::PutExperiment, context_.pools.submit);
+  unary(v1::DetachedService::CreateTrial, &DetachedService::CreateTrial);
+  unary(v1::DetachedService::PutTrial, &DetachedService::PutTrial);
+  unary(v1::DetachedService::StartTrial, &DetachedService::StartTrial);
+  unary(v1::DetachedService::PatchTrial, &DetachedService::PatchTrial);
 }
 
 Status DetachedService::PutExperiment(const Caller& caller, const v1::PutExperimentRequest& request,

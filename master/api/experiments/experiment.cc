@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/secret.h"
+#include "det/v1/experiment.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/trial.h"
 #include "master/db/queries/code_archives.h"
@@ -103,42 +104,53 @@ db::ExperimentFilter filter_of(const v1::GetExperimentsRequest& request) {
 
 }  // namespace
 
-ExperimentService::ExperimentService(const Context& context) : Service(context, "det.v1.ExperimentService") {
-  unary("CreateExperiment", &ExperimentService::CreateExperiment, context_.pools.submit);
-  client_stream("UploadExperiment", &ExperimentService::UploadExperiment);
-  unary("CreateFromCodeArchive", &ExperimentService::CreateFromCodeArchive, context_.pools.submit);
-  unary("GetExperiments", &ExperimentService::GetExperiments);
-  unary("GetExperiment", &ExperimentService::GetExperiment);
-  unary("GetExperimentTrials", &ExperimentService::GetExperimentTrials);
-  unary("GetExperimentCheckpoints", &ExperimentService::GetExperimentCheckpoints);
-  unary("GetModelDef", &ExperimentService::GetModelDef, context_.pools.submit);
-  unary("ActivateExperiment", &ExperimentService::ActivateExperiment);
-  unary("PauseExperiment", &ExperimentService::PauseExperiment);
-  unary("CancelExperiment", &ExperimentService::CancelExperiment);
-  unary("KillExperiment", &ExperimentService::KillExperiment);
-  unary("ExtendExperiment", &ExperimentService::ExtendExperiment);
-  unary("RetryExperiment", &ExperimentService::RetryExperiment);
-  unary("PatchExperiment", &ExperimentService::PatchExperiment);
-  unary("ArchiveExperiment", &ExperimentService::ArchiveExperiment);
-  unary("UnarchiveExperiment", &ExperimentService::UnarchiveExperiment);
-  unary("DeleteExperiment", &ExperimentService::DeleteExperiment, context_.pools.outward);
-  unary("DeleteTensorboardFiles", &ExperimentService::DeleteTensorboardFiles, context_.pools.outward);
-  unary("PutExperimentLabel", &ExperimentService::PutExperimentLabel);
-  unary("DeleteExperimentLabel", &ExperimentService::DeleteExperimentLabel);
-  unary("GetExperimentLabels", &ExperimentService::GetExperimentLabels);
-  unary("ContinueExperiment", &ExperimentService::ContinueExperiment, context_.pools.submit);
-  unary("ActivateExperiments", &ExperimentService::ActivateExperiments, context_.pools.bulk);
-  unary("PauseExperiments", &ExperimentService::PauseExperiments, context_.pools.bulk);
-  unary("CancelExperiments", &ExperimentService::CancelExperiments, context_.pools.bulk);
-  unary("KillExperiments", &ExperimentService::KillExperiments, context_.pools.bulk);
-  unary("ArchiveExperiments", &ExperimentService::ArchiveExperiments, context_.pools.bulk);
-  unary("UnarchiveExperiments", &ExperimentService::UnarchiveExperiments, context_.pools.bulk);
-  unary("DeleteExperiments", &ExperimentService::DeleteExperiments, context_.pools.outward);
-  unary("GetExperimentValidationHistory", &ExperimentService::GetExperimentValidationHistory);
-  unary("GetBestSearcherValidationMetric", &ExperimentService::GetBestSearcherValidationMetric);
-  unary("GetModelDefTree", &ExperimentService::GetModelDefTree);
-  unary("GetModelDefFile", &ExperimentService::GetModelDefFile);
-  unary("PreviewHPSearch", &ExperimentService::PreviewHPSearch);
+ExperimentService::ExperimentService(const Context& context)
+    : Service(context, v1::ExperimentService::full_name) {
+  unary(v1::ExperimentService::CreateExperiment, &ExperimentService::CreateExperiment, context_.pools.submit);
+  client_stream(v1::ExperimentService::UploadExperiment, &ExperimentService::UploadExperiment);
+  unary(v1::ExperimentService::CreateFromCodeArchive, &ExperimentService::CreateFromCodeArchive,
+        context_.pools.submit);
+  unary(v1::ExperimentService::GetExperiments, &ExperimentService::GetExperiments);
+  unary(v1::ExperimentService::GetExperiment, &ExperimentService::GetExperiment);
+  unary(v1::ExperimentService::GetExperimentTrials, &ExperimentService::GetExperimentTrials);
+  unary(v1::ExperimentService::GetExperimentCheckpoints, &ExperimentService::GetExperimentCheckpoints);
+  unary(v1::ExperimentService::GetModelDef, &ExperimentService::GetModelDef, context_.pools.submit);
+  unary(v1::ExperimentService::ActivateExperiment, &ExperimentService::ActivateExperiment);
+  unary(v1::ExperimentService::PauseExperiment, &ExperimentService::PauseExperiment);
+  unary(v1::ExperimentService::CancelExperiment, &ExperimentService::CancelExperiment);
+  unary(v1::ExperimentService::KillExperiment, &ExperimentService::KillExperiment);
+  unary(v1::ExperimentService::ExtendExperiment, &ExperimentService::ExtendExperiment);
+  unary(v1::ExperimentService::RetryExperiment, &ExperimentService::RetryExperiment);
+  unary(v1::ExperimentService::PatchExperiment, &ExperimentService::PatchExperiment);
+  unary(v1::ExperimentService::ArchiveExperiment, &ExperimentService::ArchiveExperiment);
+  unary(v1::ExperimentService::UnarchiveExperiment, &ExperimentService::UnarchiveExperiment);
+  unary(v1::ExperimentService::DeleteExperiment, &ExperimentService::DeleteExperiment,
+        context_.pools.outward);
+  unary(v1::ExperimentService::DeleteTensorboardFiles, &ExperimentService::DeleteTensorboardFiles,
+        context_.pools.outward);
+  unary(v1::ExperimentService::PutExperimentLabel, &ExperimentService::PutExperimentLabel);
+  unary(v1::ExperimentService::DeleteExperimentLabel, &ExperimentService::DeleteExperimentLabel);
+  unary(v1::ExperimentService::GetExperimentLabels, &ExperimentService::GetExperimentLabels);
+  unary(v1::ExperimentService::ContinueExperiment, &ExperimentService::ContinueExperiment,
+        context_.pools.submit);
+  unary(v1::ExperimentService::ActivateExperiments, &ExperimentService::ActivateExperiments,
+        context_.pools.bulk);
+  unary(v1::ExperimentService::PauseExperiments, &ExperimentService::PauseExperiments, context_.pools.bulk);
+  unary(v1::ExperimentService::CancelExperiments, &ExperimentService::CancelExperiments, context_.pools.bulk);
+  unary(v1::ExperimentService::KillExperiments, &ExperimentService::KillExperiments, context_.pools.bulk);
+  unary(v1::ExperimentService::ArchiveExperiments, &ExperimentService::ArchiveExperiments,
+        context_.pools.bulk);
+  unary(v1::ExperimentService::UnarchiveExperiments, &ExperimentService::UnarchiveExperiments,
+        context_.pools.bulk);
+  unary(v1::ExperimentService::DeleteExperiments, &ExperimentService::DeleteExperiments,
+        context_.pools.outward);
+  unary(v1::ExperimentService::GetExperimentValidationHistory,
+        &ExperimentService::GetExperimentValidationHistory);
+  unary(v1::ExperimentService::GetBestSearcherValidationMetric,
+        &ExperimentService::GetBestSearcherValidationMetric);
+  unary(v1::ExperimentService::GetModelDefTree, &ExperimentService::GetModelDefTree);
+  unary(v1::ExperimentService::GetModelDefFile, &ExperimentService::GetModelDefFile);
+  unary(v1::ExperimentService::PreviewHPSearch, &ExperimentService::PreviewHPSearch);
 }
 
 Status ExperimentService::GetExperiments(const Caller& caller, const v1::GetExperimentsRequest& request,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "det/v1/explanation.methods.h"
 #include "master/core/build_id.h"
 #include "master/db/queries/allocations.h"
 #include "master/db/queries/experiments.h"
@@ -270,9 +271,9 @@ Status explain_command(const Context& context, const core::Command& command, v1:
 }
 
 ExplanationService::ExplanationService(const Context& context)
-    : Service(context, "det.v1.ExplanationService") {
-  unary("ExplainTrial", &ExplanationService::ExplainTrial);
-  unary("ExplainExperiment", &ExplanationService::ExplainExperiment);
+    : Service(context, v1::ExplanationService::full_name) {
+  unary(v1::ExplanationService::ExplainTrial, &ExplanationService::ExplainTrial);
+  unary(v1::ExplanationService::ExplainExperiment, &ExplanationService::ExplainExperiment);
 }
 
 Status ExplanationService::ExplainTrial(const Caller&, const v1::ExplainTrialRequest& request,

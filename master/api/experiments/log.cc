@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "det/v1/log.methods.h"
 #include "det/v1/task.pb.h"
 #include "master/api/convert/convert.h"
 #include "master/db/queries/commands.h"
@@ -263,13 +264,13 @@ grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::C
   return reader.get();
 }
 
-LogService::LogService(const Context& context) : Service(context, "det.v1.LogService") {
-  server_stream("TrialLogs", &LogService::TrialLogs);
-  unary("PutTrialRetainLogs", &LogService::PutTrialRetainLogs);
-  unary("PutExperimentRetainLogs", &LogService::PutExperimentRetainLogs);
-  unary("PutExperimentsRetainLogs", &LogService::PutExperimentsRetainLogs);
-  unary("GetTrialRemainingLogRetentionDays", &LogService::GetTrialRemainingLogRetentionDays);
-  unary("CleanupLogs", &LogService::CleanupLogs);
+LogService::LogService(const Context& context) : Service(context, v1::LogService::full_name) {
+  server_stream(v1::LogService::TrialLogs, &LogService::TrialLogs);
+  unary(v1::LogService::PutTrialRetainLogs, &LogService::PutTrialRetainLogs);
+  unary(v1::LogService::PutExperimentRetainLogs, &LogService::PutExperimentRetainLogs);
+  unary(v1::LogService::PutExperimentsRetainLogs, &LogService::PutExperimentsRetainLogs);
+  unary(v1::LogService::GetTrialRemainingLogRetentionDays, &LogService::GetTrialRemainingLogRetentionDays);
+  unary(v1::LogService::CleanupLogs, &LogService::CleanupLogs);
 }
 
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/crypto/digest.h"
 #include "common/storage/media_limits.h"
+#include "det/v1/media.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/streams/paced_stream.h"
@@ -108,14 +109,14 @@ std::string media_path(const db::MediaRow& row) {
 }
 
 MediaService::MediaService(const Context& context, HarnessService& harness)
-    : Service(context, "det.v1.MediaService"), harness_(harness) {
-  unary("ReportMedia", &MediaService::ReportMedia, context_.pools.outward);
-  unary("GetMedia", &MediaService::GetMedia);
-  unary("GetMediaContents", &MediaService::GetMediaContents, context_.pools.outward);
-  unary("GetTrialFiles", &MediaService::GetTrialFiles, context_.pools.outward);
-  server_stream("DownloadTrialFile", &MediaService::DownloadTrialFile);
-  unary("ProfileTrial", &MediaService::ProfileTrial);
-  unary("GetTrialProfile", &MediaService::GetTrialProfile);
+    : Service(context, v1::MediaService::full_name), harness_(harness) {
+  unary(v1::MediaService::ReportMedia, &MediaService::ReportMedia, context_.pools.outward);
+  unary(v1::MediaService::GetMedia, &MediaService::GetMedia);
+  unary(v1::MediaService::GetMediaContents, &MediaService::GetMediaContents, context_.pools.outward);
+  unary(v1::MediaService::GetTrialFiles, &MediaService::GetTrialFiles, context_.pools.outward);
+  server_stream(v1::MediaService::DownloadTrialFile, &MediaService::DownloadTrialFile);
+  unary(v1::MediaService::ProfileTrial, &MediaService::ProfileTrial);
+  unary(v1::MediaService::GetTrialProfile, &MediaService::GetTrialProfile);
 }
 
 Status MediaService::ReportMedia(const Caller& caller, const v1::ReportMediaRequest& request,

@@ -1,23 +1,24 @@
 #include "master/api/experiments/run.h"
 
+#include "det/v1/run.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/db/queries/trials.h"
 
 namespace det::api {
 
-RunService::RunService(const Context& context) : Service(context, "det.v1.RunService") {
-  unary("RunPrepareForReporting", &RunService::RunPrepareForReporting);
-  unary("GetRunMetadata", &RunService::GetRunMetadata);
-  unary("PostRunMetadata", &RunService::PostRunMetadata);
-  unary("SearchRuns", &RunService::SearchRuns);
-  unary("KillRuns", &RunService::KillRuns);
-  unary("PauseRuns", &RunService::PauseRuns);
-  unary("ResumeRuns", &RunService::ResumeRuns);
-  unary("ArchiveRuns", &RunService::ArchiveRuns);
-  unary("UnarchiveRuns", &RunService::UnarchiveRuns);
-  unary("DeleteRuns", &RunService::DeleteRuns);
-  unary("MoveRuns", &RunService::MoveRuns);
+RunService::RunService(const Context& context) : Service(context, v1::RunService::full_name) {
+  unary(v1::RunService::RunPrepareForReporting, &RunService::RunPrepareForReporting);
+  unary(v1::RunService::GetRunMetadata, &RunService::GetRunMetadata);
+  unary(v1::RunService::PostRunMetadata, &RunService::PostRunMetadata);
+  unary(v1::RunService::SearchRuns, &RunService::SearchRuns);
+  unary(v1::RunService::KillRuns, &RunService::KillRuns);
+  unary(v1::RunService::PauseRuns, &RunService::PauseRuns);
+  unary(v1::RunService::ResumeRuns, &RunService::ResumeRuns);
+  unary(v1::RunService::ArchiveRuns, &RunService::ArchiveRuns);
+  unary(v1::RunService::UnarchiveRuns, &RunService::UnarchiveRuns);
+  unary(v1::RunService::DeleteRuns, &RunService::DeleteRuns);
+  unary(v1::RunService::MoveRuns, &RunService::MoveRuns);
 }
 
 Status RunService::RunPrepareForReporting(const Caller& caller,

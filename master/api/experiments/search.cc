@@ -1,13 +1,14 @@
 // Handler of SearchService.
 #include "master/api/experiments/search.h"
 
+#include "det/v1/search.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/db/queries/search.h"
 
 namespace det::api {
 
-SearchService::SearchService(const Context& context) : Service(context, "det.v1.SearchService") {
-  unary("SearchExperiments", &SearchService::SearchExperiments);
+SearchService::SearchService(const Context& context) : Service(context, v1::SearchService::full_name) {
+  unary(v1::SearchService::SearchExperiments, &SearchService::SearchExperiments);
 }
 
 Status SearchService::SearchExperiments(const Caller& caller, const v1::SearchExperimentsRequest& request,

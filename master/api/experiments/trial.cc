@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
 #include "common/expconf/parse.h"
+#include "det/v1/trial.methods.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/submit/secrets.h"
 #include "master/db/queries/experiments.h"
@@ -109,23 +110,23 @@ std::vector<core::State> core_states(const google::protobuf::RepeatedField<int>&
   return {found.begin(), found.end()};
 }
 
-TrialService::TrialService(const Context& context) : Service(context, "det.v1.TrialService") {
-  unary("GetTrial", &TrialService::GetTrial);
-  unary("GetTrialByExternalID", &TrialService::GetTrialByExternalID);
-  unary("GetTrialWorkloads", &TrialService::GetTrialWorkloads);
-  unary("GetTrialCheckpoints", &TrialService::GetTrialCheckpoints);
-  unary("KillTrial", &TrialService::KillTrial);
-  unary("CompareTrials", &TrialService::CompareTrials);
-  deferred("ReportTrialMetrics", &TrialService::ReportTrialMetrics);
-  deferred("ReportTrialTrainingMetrics", &TrialService::ReportTrialTrainingMetrics);
-  unary("ReportTrialValidationMetrics", &TrialService::ReportTrialValidationMetrics);
-  unary("ReportTrialProgress", &TrialService::ReportTrialProgress);
-  unary("PostTrialRunnerMetadata", &TrialService::PostTrialRunnerMetadata);
-  unary("ReportTrialSearcherEarlyExit", &TrialService::ReportTrialSearcherEarlyExit);
-  unary("GetMetricSeries", &TrialService::GetMetricSeries);
-  server_stream("GetMetrics", &TrialService::GetMetrics);
-  server_stream("GetTrainingMetrics", &TrialService::GetTrainingMetrics);
-  server_stream("GetValidationMetrics", &TrialService::GetValidationMetrics);
+TrialService::TrialService(const Context& context) : Service(context, v1::TrialService::full_name) {
+  unary(v1::TrialService::GetTrial, &TrialService::GetTrial);
+  unary(v1::TrialService::GetTrialByExternalID, &TrialService::GetTrialByExternalID);
+  unary(v1::TrialService::GetTrialWorkloads, &TrialService::GetTrialWorkloads);
+  unary(v1::TrialService::GetTrialCheckpoints, &TrialService::GetTrialCheckpoints);
+  unary(v1::TrialService::KillTrial, &TrialService::KillTrial);
+  unary(v1::TrialService::CompareTrials, &TrialService::CompareTrials);
+  deferred(v1::TrialService::ReportTrialMetrics, &TrialService::ReportTrialMetrics);
+  deferred(v1::TrialService::ReportTrialTrainingMetrics, &TrialService::ReportTrialTrainingMetrics);
+  unary(v1::TrialService::ReportTrialValidationMetrics, &TrialService::ReportTrialValidationMetrics);
+  unary(v1::TrialService::ReportTrialProgress, &TrialService::ReportTrialProgress);
+  unary(v1::TrialService::PostTrialRunnerMetadata, &TrialService::PostTrialRunnerMetadata);
+  unary(v1::TrialService::ReportTrialSearcherEarlyExit, &TrialService::ReportTrialSearcherEarlyExit);
+  unary(v1::TrialService::GetMetricSeries, &TrialService::GetMetricSeries);
+  server_stream(v1::TrialService::GetMetrics, &TrialService::GetMetrics);
+  server_stream(v1::TrialService::GetTrainingMetrics, &TrialService::GetTrainingMetrics);
+  server_stream(v1::TrialService::GetValidationMetrics, &TrialService::GetValidationMetrics);
 }
 
 Status TrialService::GetTrial(const Caller& caller, const v1::GetTrialRequest& request,

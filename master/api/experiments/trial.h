@@ -1,7 +1,6 @@
 // TrialService: reads of trials (workloads, checkpoints, metrics), kill, and reports over HTTP.
 #pragma once
 
-#include <map>
 #include <memory>
 
 #include "det/v1/trial.pb.h"
@@ -12,8 +11,7 @@
 
 namespace det::api {
 
-/// Reports of metrics bypass the worker threads, because they are frequent: the edge worker caches the
-/// identity of their senders.
+/// Reports of metrics bypass the worker threads, because they are frequent (trial_reports.cc).
 class TrialService final : public Service {
  public:
   explicit TrialService(const Context& context);
@@ -46,9 +44,6 @@ class TrialService final : public Service {
   /// kInvalidArgument.
   Status CompareTrials(const Caller& caller, const v1::CompareTrialsRequest& request,
                        v1::CompareTrialsResponse* response);
-  /// Drops the cached identity of a trial's process after a change of its allocation. Any thread. Defined,
-  /// like all reports, in trial_reports.cc.
-  void forget_reporter(TrialId trial);
   // Reports are durable when they are acknowledged, and idempotent. They carry the token of the allocation.
   // Errors: kUnauthenticated; kInvalidArgument; kAborted when the run is not the current one of the trial.
   void ReportTrialMetrics(const Deferred& call, const v1::ReportTrialMetricsRequest* request,
@@ -76,26 +71,14 @@ class TrialService final : public Service {
 
  private:
   struct Arrival;
-  /// Passes an identified report to the bulk writer.
-  void store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const;
-  /// Identifies the sender of a report from the cache or the core, then stores the report.
-  void find_and_store(const std::shared_ptr<Arrival>& arrival);
-  /// Handles a report without blocking if it comes from a process of an allocation, else on a worker.
+  /// Passes a report of a process to the bulk writer. Does not block.
+  void store(const std::shared_ptr<Arrival>& arrival, const ConfirmedTrial& trial) const;
+  /// Handles a report without blocking if its process is confirmed, else on a worker.
   template <typename Request>
-  void report(const Deferred& call, const Request* request, const char* method,
-              const v1::TrialMetrics& metrics, const std::string& group);
+  void report(const Deferred& call, const Request* request, const char* path, const v1::TrialMetrics& metrics,
+              const std::string& group);
   /// Handles a report on a worker and waits until it is durable.
   Status take(const Caller& caller, const v1::TrialMetrics& metrics, const std::string& group) const;
-
-  // The members below belong to the edge worker.
-
-  /// Identity of the last reporting process of a trial.
-  struct Known {
-    std::string token;
-    Reporter reporter;
-  };
-  std::map<TrialId, Known> reporters_;
-  std::uint64_t forgotten_ = 0;  ///< number of forget_reporter() calls
 };
 
 /// Kills a trial. Succeeds for an ended one. Errors: kNotFound.

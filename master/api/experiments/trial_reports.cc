@@ -4,7 +4,7 @@
 #include <future>
 
 #include "common/base/json.h"
-#include "common/base/secret.h"
+#include "det/v1/trial.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/experiments/trial.h"
@@ -31,11 +31,19 @@ Status store_rows(const Context& context, const Reporter& reporter, const v1::Me
   return answer.get();
 }
 
-/// Adds the metrics of a report to those of the trial. Errors: those of MetricNames::add, and of the quota.
-Status count_metrics(const Context& context, const Reporter& reporter, const std::vector<MetricKey>& keys) {
-  return context.metric_names->add(reporter.trial, keys,
-                                   context.quotas->check(core::QuotaResource::kMetricSeries, reporter.owner),
-                                   context.quotas->is_fresh(reporter.started));
+/// Adds the metrics of a report to those of the trial, a Reporter or ConfirmedTrial. Errors: those of
+/// MetricNames::add, and of the quota.
+template <typename Trial>
+Status count_metrics(const Context& context, const Trial& trial, const std::vector<MetricKey>& keys) {
+  return context.metric_names->add(trial.trial, keys,
+                                   context.quotas->check(core::QuotaResource::kMetricSeries, trial.owner),
+                                   context.quotas->is_fresh(trial.started));
+}
+/// Refuses a report of another run than the current one. `run` 0: not given. Errors: kAborted.
+Status check_run(RunNumber run, RunNumber current) {
+  if (run == 0 || run == current) return {};
+  return fail(Code::kAborted, "run " + std::to_string(run) + " is not the trial's current one (" +
+                                  std::to_string(current) + " is); leave");
 }
 
 /// Fast path: JSON text of metrics that are finite numbers under plain names, as nearly all are. Nothing for
@@ -65,55 +73,23 @@ std::optional<std::string> plain_text(const google::protobuf::Struct& metrics, c
 /// One report on its way to the database. No thread waits for it; the call is finished by the bulk writer.
 struct TrialService::Arrival {
   grpc::ServerUnaryReactor* reactor = nullptr;
-  Caller caller;
-  TrialId trial;
   RunNumber run = 0;  ///< 0: not given, the current run
   db::MetricRow row;
   std::vector<MetricKey> keys;  ///< of the metrics in the row
   void finish(const Status& status) const { reactor->Finish(to_grpc(status)); }
 };
 
-void TrialService::forget_reporter(TrialId trial) {
-  context_.edge.post([this, trial] {
-    reporters_.erase(trial);
-    ++forgotten_;
-  });
-}
-
-/// Edge worker. The token is verified by the core once per run instead of once per report.
-void TrialService::find_and_store(const std::shared_ptr<Arrival>& arrival) {
-  const std::string& token = arrival->caller.credentials.allocation_token;
-  const auto known = reporters_.find(arrival->trial);
-  if (known != reporters_.end() && equal_secret(known->second.token, token))
-    return store(arrival, known->second.reporter);
-  const bool taken = context_.pools.ingest.try_post([this, arrival, before = forgotten_] {
-    auto found = find_reporter(context_, arrival->caller, {.trial = arrival->trial});
-    if (!found) return arrival->finish(tl::unexpected(found.error()));
-    context_.edge.post([this, arrival, before, reporter = std::move(*found)] {
-      // A notification during the lookup may have been about this allocation; then the result is not cached.
-      if (before == forgotten_)
-        reporters_[arrival->trial] = {arrival->caller.credentials.allocation_token, reporter};
-      store(arrival, reporter);
-    });
-  });
-  if (!taken) arrival->finish(tl::unexpected(busy()));
-}
-
-void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter& reporter) const {
-  if (arrival->run != 0 && arrival->run != reporter.run) {
-    return arrival->finish(fail(Code::kAborted, "run " + std::to_string(arrival->run) +
-                                                    " is not the trial's current one (" +
-                                                    std::to_string(reporter.run) + " is); leave"));
-  }
-  if (const Status counted = count_metrics(context_, reporter, arrival->keys); !counted)
-    return arrival->finish(counted);
+void TrialService::store(const std::shared_ptr<Arrival>& arrival, const ConfirmedTrial& trial) const {
+  Status accepted = check_run(arrival->run, trial.run);
+  if (accepted) accepted = count_metrics(context_, trial, arrival->keys);
+  if (!accepted) return arrival->finish(accepted);
   loop::Change change{.kind = loop::Change::Kind::kMetrics,
-                      .experiment = reporter.experiment,
-                      .trial = reporter.trial,
-                      .task = reporter.task,
+                      .experiment = trial.experiment,
+                      .trial = trial.trial,
+                      .task = trial.task,
                       .name = arrival->row.group,
                       .steps_completed = arrival->row.steps_completed};
-  db::MetricBatch batch{.trial = reporter.trial, .run = reporter.run, .rows = {std::move(arrival->row)}};
+  db::MetricBatch batch{.trial = trial.trial, .run = trial.run, .rows = {std::move(arrival->row)}};
   batch.done = [this, arrival, change = std::move(change)](const Status& status) {
     if (status) context_.hub.publish(change);
     arrival->finish(status);
@@ -121,24 +97,22 @@ void TrialService::store(const std::shared_ptr<Arrival>& arrival, const Reporter
   if (!context_.bulk.try_push(std::move(batch))) arrival->finish(tl::unexpected(busy()));
 }
 
-/// The common case, a process with an allocation token and explicit steps, holds no worker thread. All other
-/// reports are handled by take().
+/// The common case, a confirmed process that reports for its trial with explicit steps, holds no worker
+/// thread. All other reports are handled by take().
 template <typename Request>
-void TrialService::report(const Deferred& call, const Request* request, const char* method,
+void TrialService::report(const Deferred& call, const Request* request, const char* path,
                           const v1::TrialMetrics& metrics, const std::string& group) {
-  auto arrival = std::make_shared<Arrival>();
-  arrival->caller.credentials = read_credentials(*call.context);
-  const Credentials& credentials = arrival->caller.credentials;
-  if (group == "validation" || !metrics.has_steps_completed() || credentials.allocation_token.empty() ||
-      !credentials.user_token.empty()) {
-    return post(
-        context_.pools.ingest, call.reactor,
-        [this, reactor = call.reactor, credentials, request, method, &metrics, group, begun = mono_now()] {
-          reactor->Finish(to_grpc(
-              perform(method, authenticate(method, credentials, *context_.sessions), *request, nullptr, begun,
-                      [&](const Caller& caller) { return take(caller, metrics, group); })));
-        });
+  if (group == "validation" || !metrics.has_steps_completed() || !call.trial ||
+      call.trial->trial != TrialId(metrics.trial_id())) {
+    return post(context_.pools.ingest, call.reactor,
+                [this, reactor = call.reactor, credentials = read_credentials(*call.context), request, path,
+                 &metrics, group, begun = mono_now()] {
+                  reactor->Finish(to_grpc(
+                      perform(path, authenticate(path, credentials, *context_.sessions), *request, nullptr,
+                              begun, [&](const Caller& caller) { return take(caller, metrics, group); })));
+                });
   }
+  auto arrival = std::make_shared<Arrival>();
   arrival->reactor = call.reactor;
   v1::MetricsReport text;
   text.set_group(group);
@@ -154,11 +128,10 @@ void TrialService::report(const Deferred& call, const Request* request, const ch
     if (!keys) checked = tl::unexpected(keys.error());
   }
   if (!checked) return arrival->finish(checked);
-  arrival->trial = TrialId(metrics.trial_id());
   arrival->run = metrics.trial_run_id();
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
   arrival->row = {group, text.steps_completed(), std::move(*text.mutable_metrics()), time};
-  context_.edge.post([this, arrival] { find_and_store(arrival); });
+  store(arrival, *call.trial);
 }
 
 Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
@@ -170,11 +143,7 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   const bool added = !found && by_user && found.error().code == Code::kUnauthenticated;
   if (added) found = find_editable(context_, caller, trial);
   TRY_ASSIGN(const Reporter reporter, std::move(found));
-  if (metrics.trial_run_id() != 0 && metrics.trial_run_id() != reporter.run) {
-    return fail(Code::kAborted, "run " + std::to_string(metrics.trial_run_id()) +
-                                    " is not the trial's current one (" + std::to_string(reporter.run) +
-                                    " is); leave");
-  }
+  TRY(check_run(metrics.trial_run_id(), reporter.run));
   v1::MetricsReport report;
   report.set_group(group);
   // Clients that do not count steps report at the current step of the trial.
@@ -210,12 +179,12 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
 
 void TrialService::ReportTrialMetrics(const Deferred& call, const v1::ReportTrialMetricsRequest* request,
                                       v1::ReportTrialMetricsResponse*) {
-  report(call, request, "/det.v1.TrialService/ReportTrialMetrics", request->metrics(), request->group());
+  report(call, request, v1::TrialService::ReportTrialMetrics.path, request->metrics(), request->group());
 }
 void TrialService::ReportTrialTrainingMetrics(const Deferred& call,
                                               const v1::ReportTrialTrainingMetricsRequest* request,
                                               v1::ReportTrialMetricsResponse*) {
-  report(call, request, "/det.v1.TrialService/ReportTrialTrainingMetrics", request->training_metrics(),
+  report(call, request, v1::TrialService::ReportTrialTrainingMetrics.path, request->training_metrics(),
          "training");
 }
 Status TrialService::ReportTrialValidationMetrics(const Caller& caller,

@@ -8,6 +8,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "det/v1/agent.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/bidi_stream.h"
 
@@ -294,7 +295,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
 };
 
 AgentService::AgentService(const Context& context)
-    : Service(context, "det.v1.AgentService"),
+    : Service(context, v1::AgentService::full_name),
       tunnels_(context, [this](const AgentId& agent, const v1::OpenTunnel& order) {
         const auto link = link_of(agent).second;
         if (!link) return false;
@@ -303,10 +304,10 @@ AgentService::AgentService(const Context& context)
         link->send(std::move(command));
         return true;
       }) {
-  bidi_stream("Tunnel", &AgentService::Tunnel);
-  bidi_stream("Link", &AgentService::Link);
-  server_stream("GetContext", &AgentService::GetContext);
-  deferred("ShipLogs", &AgentService::ShipLogs);
+  bidi_stream(v1::AgentService::Tunnel, &AgentService::Tunnel);
+  bidi_stream(v1::AgentService::Link, &AgentService::Link);
+  server_stream(v1::AgentService::GetContext, &AgentService::GetContext);
+  deferred(v1::AgentService::ShipLogs, &AgentService::ShipLogs);
 }
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(

@@ -12,6 +12,7 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "det/v1/harness.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/streams/bidi_stream.h"
 #include "master/api/streams/session_subject.h"
@@ -385,9 +386,9 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   v1::ProfileStatus profile_;  ///< of the newest request; its id is empty before the first
 };
 
-HarnessService::HarnessService(const Context& context) : Service(context, "det.v1.HarnessService") {
-  bidi_stream("Session", &HarnessService::Session);
-  unary("FallBack", &HarnessService::FallBack);
+HarnessService::HarnessService(const Context& context) : Service(context, v1::HarnessService::full_name) {
+  bidi_stream(v1::HarnessService::Session, &HarnessService::Session);
+  unary(v1::HarnessService::FallBack, &HarnessService::FallBack);
 }
 
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(

@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/expconf/command.h"
 #include "common/yaml/yaml.h"
+#include "det/v1/command.methods.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
 #include "master/api/convert/convert.h"
@@ -217,14 +218,14 @@ Status set_command_priority(const Context& context, const db::CommandRow& row, i
   return {};
 }
 
-CommandService::CommandService(const Context& context) : Service(context, "det.v1.CommandService") {
-  unary("GetCommands", &CommandService::GetCommands);
-  unary("GetCommand", &CommandService::GetCommand);
-  unary("LaunchCommand", &CommandService::LaunchCommand, context_.pools.submit);
-  client_stream("UploadCommand", &CommandService::UploadCommand);
-  unary("KillCommand", &CommandService::KillCommand);
-  unary("SetCommandPriority", &CommandService::SetCommandPriority);
-  unary("ExplainCommand", &CommandService::ExplainCommand);
+CommandService::CommandService(const Context& context) : Service(context, v1::CommandService::full_name) {
+  unary(v1::CommandService::GetCommands, &CommandService::GetCommands);
+  unary(v1::CommandService::GetCommand, &CommandService::GetCommand);
+  unary(v1::CommandService::LaunchCommand, &CommandService::LaunchCommand, context_.pools.submit);
+  client_stream(v1::CommandService::UploadCommand, &CommandService::UploadCommand);
+  unary(v1::CommandService::KillCommand, &CommandService::KillCommand);
+  unary(v1::CommandService::SetCommandPriority, &CommandService::SetCommandPriority);
+  unary(v1::CommandService::ExplainCommand, &CommandService::ExplainCommand);
 }
 
 Status CommandService::LaunchCommand(const Caller& caller, const v1::LaunchCommandRequest& request,

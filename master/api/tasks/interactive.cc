@@ -2,6 +2,7 @@
 
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "det/v1/interactive.methods.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
 #include "master/api/convert/convert.h"
@@ -19,18 +20,11 @@ struct NotebookKind {
   static constexpr const char* kind = "NOTEBOOK";
   static constexpr const char* noun = "notebook";
   using Task = v1::Notebook;
-  using ListRequest = v1::GetNotebooksRequest;
-  using ListResponse = v1::GetNotebooksResponse;
-  using GetRequest = v1::GetNotebookRequest;
-  using GetResponse = v1::GetNotebookResponse;
-  using LaunchRequest = v1::LaunchNotebookRequest;
-  using LaunchResponse = v1::LaunchNotebookResponse;
-  using KillRequest = v1::KillNotebookRequest;
-  using KillResponse = v1::KillNotebookResponse;
-  using PriorityRequest = v1::SetNotebookPriorityRequest;
-  using PriorityResponse = v1::SetNotebookPriorityResponse;
-  static constexpr const char* calls[] = {"GetNotebooks", "GetNotebook", "LaunchNotebook", "KillNotebook",
-                                          "SetNotebookPriority"};
+  static constexpr auto list = v1::InteractiveService::GetNotebooks;
+  static constexpr auto get = v1::InteractiveService::GetNotebook;
+  static constexpr auto launch = v1::InteractiveService::LaunchNotebook;
+  static constexpr auto kill = v1::InteractiveService::KillNotebook;
+  static constexpr auto set_priority = v1::InteractiveService::SetNotebookPriority;
   template <typename Request>
   static TaskId id(const Request& request) {
     return TaskId(request.notebook_id());
@@ -39,24 +33,17 @@ struct NotebookKind {
   static Task* task(Response* response) {
     return response->mutable_notebook();
   }
-  static Task* add(ListResponse* response) { return response->add_notebooks(); }
+  static Task* add(decltype(list)::Response* response) { return response->add_notebooks(); }
 };
 struct ShellKind {
   static constexpr const char* kind = "SHELL";
   static constexpr const char* noun = "shell";
   using Task = v1::Shell;
-  using ListRequest = v1::GetShellsRequest;
-  using ListResponse = v1::GetShellsResponse;
-  using GetRequest = v1::GetShellRequest;
-  using GetResponse = v1::GetShellResponse;
-  using LaunchRequest = v1::LaunchShellRequest;
-  using LaunchResponse = v1::LaunchShellResponse;
-  using KillRequest = v1::KillShellRequest;
-  using KillResponse = v1::KillShellResponse;
-  using PriorityRequest = v1::SetShellPriorityRequest;
-  using PriorityResponse = v1::SetShellPriorityResponse;
-  static constexpr const char* calls[] = {"GetShells", "GetShell", "LaunchShell", "KillShell",
-                                          "SetShellPriority"};
+  static constexpr auto list = v1::InteractiveService::GetShells;
+  static constexpr auto get = v1::InteractiveService::GetShell;
+  static constexpr auto launch = v1::InteractiveService::LaunchShell;
+  static constexpr auto kill = v1::InteractiveService::KillShell;
+  static constexpr auto set_priority = v1::InteractiveService::SetShellPriority;
   template <typename Request>
   static TaskId id(const Request& request) {
     return TaskId(request.shell_id());
@@ -65,25 +52,18 @@ struct ShellKind {
   static Task* task(Response* response) {
     return response->mutable_shell();
   }
-  static Task* add(ListResponse* response) { return response->add_shells(); }
+  static Task* add(decltype(list)::Response* response) { return response->add_shells(); }
 };
 
 struct TensorboardKind {
   static constexpr const char* kind = "TENSORBOARD";
   static constexpr const char* noun = "TensorBoard";
   using Task = v1::Tensorboard;
-  using ListRequest = v1::GetTensorboardsRequest;
-  using ListResponse = v1::GetTensorboardsResponse;
-  using GetRequest = v1::GetTensorboardRequest;
-  using GetResponse = v1::GetTensorboardResponse;
-  using LaunchRequest = v1::LaunchTensorboardRequest;
-  using LaunchResponse = v1::LaunchTensorboardResponse;
-  using KillRequest = v1::KillTensorboardRequest;
-  using KillResponse = v1::KillTensorboardResponse;
-  using PriorityRequest = v1::SetTensorboardPriorityRequest;
-  using PriorityResponse = v1::SetTensorboardPriorityResponse;
-  static constexpr const char* calls[] = {"GetTensorboards", "GetTensorboard", "LaunchTensorboard",
-                                          "KillTensorboard", "SetTensorboardPriority"};
+  static constexpr auto list = v1::InteractiveService::GetTensorboards;
+  static constexpr auto get = v1::InteractiveService::GetTensorboard;
+  static constexpr auto launch = v1::InteractiveService::LaunchTensorboard;
+  static constexpr auto kill = v1::InteractiveService::KillTensorboard;
+  static constexpr auto set_priority = v1::InteractiveService::SetTensorboardPriority;
   template <typename Request>
   static TaskId id(const Request& request) {
     return TaskId(request.tensorboard_id());
@@ -92,7 +72,7 @@ struct TensorboardKind {
   static Task* task(Response* response) {
     return response->mutable_tensorboard();
   }
-  static Task* add(ListResponse* response) { return response->add_tensorboards(); }
+  static Task* add(decltype(list)::Response* response) { return response->add_tensorboards(); }
 };
 
 /// Fields that all kinds have.
@@ -187,8 +167,8 @@ Result<Json> sources_of(const Context& context, const Caller& caller,
 }  // namespace
 
 template <typename Kind>
-Status InteractiveService::list(const Caller& caller, const typename Kind::ListRequest& request,
-                                typename Kind::ListResponse* response) {
+Status InteractiveService::list(const Caller& caller, const typename decltype(Kind::list)::Request& request,
+                                typename decltype(Kind::list)::Response* response) {
   TRY(check_listed_workspace(context_, caller, request.workspace_id()));
   db::CommandFilter filter{.visible = caller.grants.visible(),
                            .kind = Kind::kind,
@@ -206,8 +186,8 @@ Status InteractiveService::list(const Caller& caller, const typename Kind::ListR
 }
 
 template <typename Kind>
-Status InteractiveService::get(const Caller& caller, const typename Kind::GetRequest& request,
-                               typename Kind::GetResponse* response) {
+Status InteractiveService::get(const Caller& caller, const typename decltype(Kind::get)::Request& request,
+                               typename decltype(Kind::get)::Response* response) {
   TRY_ASSIGN(const auto row, find_task<Kind>(context_, Kind::id(request)));
   const bool secret =
       authorize(caller, Action::kRunTasks, Target::kTask, {row.command.task.value}, context_.pool)
@@ -220,8 +200,9 @@ Status InteractiveService::get(const Caller& caller, const typename Kind::GetReq
 }
 
 template <typename Kind>
-Status InteractiveService::launch(const Caller& caller, const typename Kind::LaunchRequest& request,
-                                  typename Kind::LaunchResponse* response) {
+Status InteractiveService::launch(const Caller& caller,
+                                  const typename decltype(Kind::launch)::Request& request,
+                                  typename decltype(Kind::launch)::Response* response) {
   const int workspace =
       request.workspace_id() == 0 ? static_cast<int>(db::kDefaultWorkspace) : request.workspace_id();
   // Before the configuration and the experiments, which are then of interest.
@@ -248,8 +229,8 @@ Status InteractiveService::launch(const Caller& caller, const typename Kind::Lau
 }
 
 template <typename Kind>
-Status InteractiveService::kill(const Caller&, const typename Kind::KillRequest& request,
-                                typename Kind::KillResponse* response) {
+Status InteractiveService::kill(const Caller&, const typename decltype(Kind::kill)::Request& request,
+                                typename decltype(Kind::kill)::Response* response) {
   const TaskId task = Kind::id(request);
   TRY(find_task<Kind>(context_, task));
   auto done = context_.loop.ask(core::KillCommand{.task = task});
@@ -259,8 +240,9 @@ Status InteractiveService::kill(const Caller&, const typename Kind::KillRequest&
 }
 
 template <typename Kind>
-Status InteractiveService::set_priority(const Caller&, const typename Kind::PriorityRequest& request,
-                                        typename Kind::PriorityResponse* response) {
+Status InteractiveService::set_priority(const Caller&,
+                                        const typename decltype(Kind::set_priority)::Request& request,
+                                        typename decltype(Kind::set_priority)::Response* response) {
   const TaskId task = Kind::id(request);
   TRY_ASSIGN(const auto row, find_task<Kind>(context_, task));
   TRY(set_command_priority(context_, row, request.priority()));
@@ -279,19 +261,19 @@ Status InteractiveService::report_idle(const Caller&, const v1::IdleNotebookRequ
 
 template <typename Kind>
 void InteractiveService::offer() {
-  unary(Kind::calls[0], &InteractiveService::list<Kind>);
-  unary(Kind::calls[1], &InteractiveService::get<Kind>);
-  unary(Kind::calls[2], &InteractiveService::launch<Kind>, context_.pools.submit);
-  unary(Kind::calls[3], &InteractiveService::kill<Kind>);
-  unary(Kind::calls[4], &InteractiveService::set_priority<Kind>);
+  unary(Kind::list, &InteractiveService::list<Kind>);
+  unary(Kind::get, &InteractiveService::get<Kind>);
+  unary(Kind::launch, &InteractiveService::launch<Kind>, context_.pools.submit);
+  unary(Kind::kill, &InteractiveService::kill<Kind>);
+  unary(Kind::set_priority, &InteractiveService::set_priority<Kind>);
 }
 
 InteractiveService::InteractiveService(const Context& context)
-    : Service(context, "det.v1.InteractiveService") {
+    : Service(context, v1::InteractiveService::full_name) {
   offer<NotebookKind>();
   offer<ShellKind>();
   offer<TensorboardKind>();
-  unary("IdleNotebook", &InteractiveService::report_idle);
+  unary(v1::InteractiveService::IdleNotebook, &InteractiveService::report_idle);
 }
 
 }  // namespace det::api

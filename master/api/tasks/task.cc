@@ -5,6 +5,7 @@
 
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "det/v1/task.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
 #include "master/api/streams/tunnels.h"
@@ -138,22 +139,22 @@ void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocati
 }
 
 TaskService::TaskService(const Context& context, Tunnels& tunnels)
-    : Service(context, "det.v1.TaskService"), tunnels_(tunnels) {
-  bidi_stream("Connect", &TaskService::Connect);
-  unary("GetTasks", &TaskService::GetTasks);
-  unary("GetActiveTasksCount", &TaskService::GetActiveTasksCount);
-  server_stream("TaskLogs", &TaskService::TaskLogs);
-  server_stream("TaskLogsFields", &TaskService::TaskLogsFields);
-  server_stream("TrialLogsFields", &TaskService::TrialLogsFields);
-  unary("GetTask", &TaskService::GetTask);
-  unary("GetTaskAcceleratorData", &TaskService::GetTaskAcceleratorData);
-  unary("GetTaskContextDirectory", &TaskService::GetTaskContextDirectory);
-  unary("CreateGenericTask", &TaskService::CreateGenericTask, context_.pools.submit);
-  unary("GetGenericTaskConfig", &TaskService::GetGenericTaskConfig);
-  unary("KillGenericTask", &TaskService::KillGenericTask);
-  unary("PauseGenericTask", &TaskService::PauseGenericTask);
-  unary("UnpauseGenericTask", &TaskService::UnpauseGenericTask);
-  unary("PostTaskLogs", &TaskService::PostTaskLogs);
+    : Service(context, v1::TaskService::full_name), tunnels_(tunnels) {
+  bidi_stream(v1::TaskService::Connect, &TaskService::Connect);
+  unary(v1::TaskService::GetTasks, &TaskService::GetTasks);
+  unary(v1::TaskService::GetActiveTasksCount, &TaskService::GetActiveTasksCount);
+  server_stream(v1::TaskService::TaskLogs, &TaskService::TaskLogs);
+  server_stream(v1::TaskService::TaskLogsFields, &TaskService::TaskLogsFields);
+  server_stream(v1::TaskService::TrialLogsFields, &TaskService::TrialLogsFields);
+  unary(v1::TaskService::GetTask, &TaskService::GetTask);
+  unary(v1::TaskService::GetTaskAcceleratorData, &TaskService::GetTaskAcceleratorData);
+  unary(v1::TaskService::GetTaskContextDirectory, &TaskService::GetTaskContextDirectory);
+  unary(v1::TaskService::CreateGenericTask, &TaskService::CreateGenericTask, context_.pools.submit);
+  unary(v1::TaskService::GetGenericTaskConfig, &TaskService::GetGenericTaskConfig);
+  unary(v1::TaskService::KillGenericTask, &TaskService::KillGenericTask);
+  unary(v1::TaskService::PauseGenericTask, &TaskService::PauseGenericTask);
+  unary(v1::TaskService::UnpauseGenericTask, &TaskService::UnpauseGenericTask);
+  unary(v1::TaskService::PostTaskLogs, &TaskService::PostTaskLogs);
 }
 
 Tunnels::Reactor* TaskService::Connect(grpc::CallbackServerContext* call) { return tunnels_.connect(call); }

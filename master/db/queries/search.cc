@@ -20,65 +20,66 @@ constexpr std::size_t kMaxSorts = 8;
 constexpr const char* kBegin =
     "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
-enum class Kind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
+enum class ColumnKind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
 struct Sortable {
   std::string sql;
-  Kind kind = Kind::kText;
+  ColumnKind kind = ColumnKind::kText;
 };
 
 const std::map<std::string_view, Sortable>& columns() {
   static const std::map<std::string_view, Sortable> table = {
-      {"id", {"e.id", Kind::kNumber}},
-      {"name", {"e.name", Kind::kText}},
-      {"description", {"e.description", Kind::kText}},
-      {"tags", {"e.labels", Kind::kArray}},
-      {"state", {"e.state", Kind::kState}},
-      {"startTime", {"e.submitted", Kind::kTime}},
-      {"endTime", {"e.ended", Kind::kTime}},
-      {"duration", {"extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8", Kind::kNumber}},
-      {"numTrials", {"coalesce(best.trials, 0)", Kind::kNumber}},
-      {"progress", {"e.progress", Kind::kNumber}},
-      {"user", {"u.name", Kind::kText}},
-      {"resourcePool", {"e.resource_pool", Kind::kText}},
-      {"searcherType", {"e.searcher_name", Kind::kText}},
-      {"searcherMetric", {"e.searcher_metric", Kind::kText}},
-      {"searcherMetricsVal", {"best.metric", Kind::kNumber}},
-      {"checkpointCount", {"coalesce(best.checkpoints, 0)", Kind::kNumber}},
-      {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", Kind::kNumber}},
-      {"forkedFrom", {"e.parent_id", Kind::kNumber}},
-      {"unmanaged", {"e.detached", Kind::kFlag}},
-      {"archived", {"e.archived", Kind::kFlag}},
+      {"id", {"e.id", ColumnKind::kNumber}},
+      {"name", {"e.name", ColumnKind::kText}},
+      {"description", {"e.description", ColumnKind::kText}},
+      {"tags", {"e.labels", ColumnKind::kArray}},
+      {"state", {"e.state", ColumnKind::kState}},
+      {"startTime", {"e.submitted", ColumnKind::kTime}},
+      {"endTime", {"e.ended", ColumnKind::kTime}},
+      {"duration",
+       {"extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8", ColumnKind::kNumber}},
+      {"numTrials", {"coalesce(best.trials, 0)", ColumnKind::kNumber}},
+      {"progress", {"e.progress", ColumnKind::kNumber}},
+      {"user", {"u.name", ColumnKind::kText}},
+      {"resourcePool", {"e.resource_pool", ColumnKind::kText}},
+      {"searcherType", {"e.searcher_name", ColumnKind::kText}},
+      {"searcherMetric", {"e.searcher_metric", ColumnKind::kText}},
+      {"searcherMetricsVal", {"best.metric", ColumnKind::kNumber}},
+      {"checkpointCount", {"coalesce(best.checkpoints, 0)", ColumnKind::kNumber}},
+      {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", ColumnKind::kNumber}},
+      {"forkedFrom", {"e.parent_id", ColumnKind::kNumber}},
+      {"unmanaged", {"e.detached", ColumnKind::kFlag}},
+      {"archived", {"e.archived", ColumnKind::kFlag}},
   };
   return table;
 }
 
 const std::map<std::string_view, Sortable>& run_columns() {
   static const std::map<std::string_view, Sortable> table = {
-      {"id", {"t.id", Kind::kNumber}},
-      {"experimentId", {"e.id", Kind::kNumber}},
-      {"experimentName", {"e.name", Kind::kText}},
-      {"experimentDescription", {"e.description", Kind::kText}},
-      {"tags", {"e.labels", Kind::kArray}},
-      {"state", {"t.state", Kind::kState}},
-      {"startTime", {"t.started", Kind::kTime}},
-      {"endTime", {"t.ended", Kind::kTime}},
-      {"duration", {"extract(epoch FROM coalesce(t.ended, now()) - t.started)::float8", Kind::kNumber}},
-      {"user", {"u.name", Kind::kText}},
-      {"resourcePool", {"e.resource_pool", Kind::kText}},
-      {"searcherType", {"e.searcher_name", Kind::kText}},
-      {"searcherMetric", {"e.searcher_metric", Kind::kText}},
-      {"searcherMetricsVal", {"t.best_metric", Kind::kNumber}},
+      {"id", {"t.id", ColumnKind::kNumber}},
+      {"experimentId", {"e.id", ColumnKind::kNumber}},
+      {"experimentName", {"e.name", ColumnKind::kText}},
+      {"experimentDescription", {"e.description", ColumnKind::kText}},
+      {"tags", {"e.labels", ColumnKind::kArray}},
+      {"state", {"t.state", ColumnKind::kState}},
+      {"startTime", {"t.started", ColumnKind::kTime}},
+      {"endTime", {"t.ended", ColumnKind::kTime}},
+      {"duration", {"extract(epoch FROM coalesce(t.ended, now()) - t.started)::float8", ColumnKind::kNumber}},
+      {"user", {"u.name", ColumnKind::kText}},
+      {"resourcePool", {"e.resource_pool", ColumnKind::kText}},
+      {"searcherType", {"e.searcher_name", ColumnKind::kText}},
+      {"searcherMetric", {"e.searcher_metric", ColumnKind::kText}},
+      {"searcherMetricsVal", {"t.best_metric", ColumnKind::kNumber}},
       {"checkpointCount",
        {"(SELECT count(*) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED')",
-        Kind::kNumber}},
+        ColumnKind::kNumber}},
       {"checkpointSize",
        {"(SELECT coalesce(sum(c.size), 0) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = "
         "'COMPLETED')",
-        Kind::kNumber}},
-      {"experimentProgress", {"e.progress", Kind::kNumber}},
-      {"forkedFrom", {"e.parent_id", Kind::kNumber}},
-      {"unmanaged", {"e.detached", Kind::kFlag}},
-      {"archived", {"e.archived", Kind::kFlag}},
+        ColumnKind::kNumber}},
+      {"experimentProgress", {"e.progress", ColumnKind::kNumber}},
+      {"forkedFrom", {"e.parent_id", ColumnKind::kNumber}},
+      {"unmanaged", {"e.detached", ColumnKind::kFlag}},
+      {"archived", {"e.archived", ColumnKind::kFlag}},
   };
   return table;
 }
@@ -152,7 +153,7 @@ class Builder {
         sql += " -> " + parameter(level) + "::text";
       sql += ")";
       if (!levels) sql = or_summary(std::move(sql), prefix.substr(0, prefix.size() - 1), rest);
-      return Sortable{std::move(sql), Kind::kJson};
+      return Sortable{std::move(sql), ColumnKind::kJson};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
@@ -177,20 +178,21 @@ class Builder {
   }
 
   static std::string as_number(const Sortable& column) {
-    if (column.kind == Kind::kNumber) return column.sql;
-    if (column.kind != Kind::kJson) return "NULL::float8";
+    if (column.kind == ColumnKind::kNumber) return column.sql;
+    if (column.kind != ColumnKind::kJson) return "NULL::float8";
     return "(CASE WHEN jsonb_typeof(" + column.sql + ") = 'number' THEN " + column.sql + "::float8 END)";
   }
   static std::string as_text(const Sortable& column) {
-    if (column.kind == Kind::kJson) return "(" + column.sql + " #>> '{}')";
-    if (column.kind == Kind::kArray) return "array_to_string(" + column.sql + ", chr(10))";
+    if (column.kind == ColumnKind::kJson) return "(" + column.sql + " #>> '{}')";
+    if (column.kind == ColumnKind::kArray) return "array_to_string(" + column.sql + ", chr(10))";
     return "(" + column.sql + ")::text";
   }
 
   /// IS NULL where possible: the dashboards filter on endTime, and formatting all times as text took a third
   /// of the query.
   static std::string empty(const Sortable& column) {
-    if (column.kind == Kind::kNumber || column.kind == Kind::kTime) return "(" + column.sql + " IS NULL)";
+    if (column.kind == ColumnKind::kNumber || column.kind == ColumnKind::kTime)
+      return "(" + column.sql + " IS NULL)";
     return "(coalesce(" + as_text(column) + ", '') = '')";
   }
 
@@ -211,14 +213,14 @@ class Builder {
       return "";
     }
     const auto text =
-        column.kind == Kind::kState ? state(value.get<std::string>()) : value.get<std::string>();
-    if (column.kind == Kind::kTime && !parse_rfc3339(text) && !parse_rfc3339(text + "T00:00:00Z")) {
+        column.kind == ColumnKind::kState ? state(value.get<std::string>()) : value.get<std::string>();
+    if (column.kind == ColumnKind::kTime && !parse_rfc3339(text) && !parse_rfc3339(text + "T00:00:00Z")) {
       problem("\"" + make_utf8(text) + "\" is no time; write it as 2026-01-31 or 2026-01-31T12:00:00Z");
       return "";
     }
-    if (column.kind == Kind::kTime)
+    if (column.kind == ColumnKind::kTime)
       return "coalesce(" + column.sql + " " + sign + " " + parameter(text) + "::text::timestamptz, false)";
-    if (column.kind == Kind::kArray && (op == "=" || op == "!="))
+    if (column.kind == ColumnKind::kArray && (op == "=" || op == "!="))
       return std::string(op == "=" ? "" : "NOT ") + parameter(text) + " = ANY (" + column.sql + ")";
     return "coalesce(" + as_text(column) + " " + sign + " " + parameter(text) + ", " +
            (op == "!=" ? "true" : "false") + ")";
@@ -279,11 +281,11 @@ class Builder {
       const auto found = column(part.substr(0, at));
       if (!found) continue;
       const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
-      if (found->kind == Kind::kJson)
+      if (found->kind == ColumnKind::kJson)
         // Replace JSON null by NULL to sort it last. jsonb sorts strings before numbers.
         order_ += "nullif(" + found->sql + ", 'null')" + tail;
       else
-        order_ += (found->kind == Kind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
+        order_ += (found->kind == ColumnKind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
     }
     order_ = " ORDER BY " + order_ + (runs_ ? "t.id" : "e.id DESC");
   }

@@ -320,13 +320,14 @@ TEST_CASE("the token of an allocation is confirmed once, and no longer after its
   AllocationTokens& tokens = *bench.context.allocation_tokens;
   const std::string hash = token_hash(start.token());
   CHECK(tokens.check(token_hash("guessed")).error().code == Code::kUnauthenticated);
-  CHECK_FALSE(tokens.is_confirmed(token_hash("guessed")));
+  CHECK_FALSE(tokens.confirmed(token_hash("guessed")));
   REQUIRE(tokens.check(hash));
-  CHECK(tokens.is_confirmed(hash));
+  REQUIRE(tokens.confirmed(hash));
+  CHECK(tokens.confirmed(hash)->trial == TrialId(1));
   agent.update(start.allocation_id(), v1::AllocationUpdate::STATE_TERMINATED,
                v1::AllocationExit::KIND_SUCCEEDED);
   CHECK(agent.next().has_forget());
-  CHECK(wait_until([&] { return !tokens.is_confirmed(hash); }, std::chrono::seconds(5)));
+  CHECK(wait_until([&] { return !tokens.confirmed(hash); }, std::chrono::seconds(5)));
   CHECK(tokens.check(hash).error().code == Code::kUnauthenticated);
 }
 

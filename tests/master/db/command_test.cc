@@ -57,7 +57,7 @@ struct Three {
   }
 };
 
-using Ids = std::vector<std::string>;
+using TaskIds = std::vector<std::string>;
 
 TEST_CASE("a command is read with its owner and the state of its allocation") {
   Three three;
@@ -65,7 +65,7 @@ TEST_CASE("a command is read with its owner and the state of its allocation") {
   REQUIRE(waits);
   CHECK_FALSE(waits->live);
   CHECK(waits->username == three.database.value("SELECT name FROM users WHERE id = 1"));
-  CHECK(waits->command.config->entrypoint == Ids{"echo", "a b"});
+  CHECK(waits->command.config->entrypoint == TaskIds{"echo", "a b"});
   CHECK(db::get_command(three.pool, TaskId("command-2"))->live == core::AllocationState::kRunning);
   const auto ended = db::get_command(three.pool, TaskId("command-3"));
   REQUIRE(ended);
@@ -91,17 +91,17 @@ TEST_CASE("a command that was paused has the state of its newest allocation") {
 
 TEST_CASE("commands are filtered by visibility, owner and workspace, sorted, and paged") {
   Three three;
-  CHECK(three.listed({}) == Ids{"command-1", "command-2", "command-3"});
-  CHECK(three.listed({.visible = std::vector<std::int64_t>{2}}) == Ids{"command-3"});
+  CHECK(three.listed({}) == TaskIds{"command-1", "command-2", "command-3"});
+  CHECK(three.listed({.visible = std::vector<std::int64_t>{2}}) == TaskIds{"command-3"});
   CHECK(three.listed({.visible = std::vector<std::int64_t>{}}).empty());
-  CHECK(three.listed({.workspace = 1}) == Ids{"command-1", "command-2"});
+  CHECK(three.listed({.workspace = 1}) == TaskIds{"command-1", "command-2"});
   CHECK(three.listed({.user_ids = {1}}).size() == 3);
   CHECK(three.listed({.user_ids = {2}}).empty());
   CHECK(three.listed({.users = {"nobody"}}).empty());
   CHECK(three.listed({.sort = db::CommandFilter::Sort::kId, .window = {.descending = true}}) ==
-        Ids{"command-3", "command-2", "command-1"});
+        TaskIds{"command-3", "command-2", "command-1"});
   CHECK(three.listed({.sort = db::CommandFilter::Sort::kWorkspace, .window = {.offset = 1, .limit = 1}}) ==
-        Ids{"command-2"});
+        TaskIds{"command-2"});
 }
 
 TEST_CASE("a task is a trial or a command and ends with it") {

@@ -17,14 +17,14 @@ namespace det::test {
 namespace {
 
 /// Experiment 1 with trials 1 and 2, which have no rows yet.
-struct World {
+struct MetricWorld {
   Database database;
   RunningStore store{open_store(database)};
   db::Pool pool{database.connect()};
   db::BulkWriter bulk{{.connect = database.connect()}};
   db::MetricCache cache{pool, bulk};
 
-  World() {
+  MetricWorld() {
     store.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial(1)},
                  core::PutTrial{plain_trial(2)}});
   }
@@ -55,7 +55,7 @@ struct World {
 }  // namespace
 
 TEST_CASE("a cached series grows by the rows stored since the last read") {
-  World world;
+  MetricWorld world;
   CHECK(world.show().empty());
   world.train(10, R"({"loss":2,"lr":0.1,"note":"text","deep":{"loss":1},"list":[1]})");
   CHECK(world.show() == "training.loss 10; training.lr 10; ");
@@ -72,7 +72,7 @@ TEST_CASE("a cached series grows by the rows stored since the last read") {
 }
 
 TEST_CASE("late rows of both writers are found") {
-  World world;
+  MetricWorld world;
   world.train(20, R"({"loss":1})");
   world.validate(40);
   CHECK(world.show() == "training.loss 20; validation.accuracy 40; ");
@@ -85,7 +85,7 @@ TEST_CASE("late rows of both writers are found") {
 }
 
 TEST_CASE("rows archived by a rollback are in no series") {
-  World world;
+  MetricWorld world;
   for (std::int64_t steps : {10, 20, 30}) world.train(steps, R"({"loss":1})");
   CHECK(world.show() == "training.loss 10 20 30; ");
   world.store.write({core::PutTrial{plain_trial(1, 1, 2)}, core::ArchiveMetrics{TrialId(1), 10}});
@@ -95,7 +95,7 @@ TEST_CASE("rows archived by a rollback are in no series") {
 }
 
 TEST_CASE("memory is bounded, and evicted series are read again") {
-  World world;
+  MetricWorld world;
   REQUIRE(world.database.connection().query(
       "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'group' || "
       "g, s,"
@@ -109,7 +109,7 @@ TEST_CASE("memory is bounded, and evicted series are read again") {
 }
 
 TEST_CASE("summaries match the visible rows and ignore NaN") {
-  World world;
+  MetricWorld world;
   world.train(100, R"({"loss":2})");
   world.train(200, R"({"loss":4,"lr":0.1})");
   world.train(300, R"({"loss":"NaN","note":"text"})");
@@ -224,7 +224,7 @@ TEST_CASE("a column is restored from points exactly, and from extremes with the 
 }
 
 TEST_CASE("long series are packed on arrival, and packed rows follow rollbacks and late rows") {
-  World world;
+  MetricWorld world;
   const auto reported = [](RunNumber run, std::int64_t first, std::int64_t last, db::BulkWriter& bulk) {
     Queue<Status> answers(1);
     db::MetricBatch batch{TrialId(1), run, {}, [&](Status status) { answers.push(std::move(status)); }};
@@ -274,7 +274,7 @@ TEST_CASE("long series are packed on arrival, and packed rows follow rollbacks a
 }
 
 TEST_CASE("a series whose packed chunks are damaged is read from the rows and packed again") {
-  World world;
+  MetricWorld world;
   const auto insert = [&](std::int64_t first, std::int64_t last) {
     REQUIRE(world.database.connection().query(
         "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, "
@@ -309,7 +309,7 @@ TEST_CASE("a series whose packed chunks are damaged is read from the rows and pa
 }
 
 TEST_CASE("a zoomed series reads only its chunks: extremes in a long middle, points at the ends") {
-  World world;
+  MetricWorld world;
   constexpr std::int64_t kChunks = 12, kRows = kChunks * db::kChunkRows + 100;
   // In steps. Every second step has a row.
   constexpr std::int64_t kChunk = 2 * db::kChunkRows;
@@ -370,7 +370,7 @@ TEST_CASE("a zoomed series reads only its chunks: extremes in a long middle, poi
 }
 
 TEST_CASE("a chunk is not stored after its predecessor was deleted concurrently") {
-  World world;
+  MetricWorld world;
   db::Connection connection = world.database.connection();
   const auto insert = [&](std::int64_t first, std::int64_t last) {
     REQUIRE(
