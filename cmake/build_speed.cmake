@@ -16,9 +16,9 @@ option(CMAKE_UNITY_BUILD "Compile several sources as one translation unit" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
    AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  # Part of -O2 since GCC 13. GCC refuses a precompiled header that was compiled with another value of it, and
+  # Parts of -O2 since GCC 13. GCC refuses a precompiled header that was compiled with other values of them, and
   # rooms of different levels share headers.
-  add_compile_options(-munroll-only-small-loops)
+  add_compile_options(-munroll-only-small-loops -mvzeroupper)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # A precompiled header that does not match costs time; it is no error.

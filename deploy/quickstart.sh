@@ -39,7 +39,7 @@ while [ $# -gt 0 ]; do
 done
 built=$root/build/release
 bin=${prefix:-$built}/bin
-build_cpu_minutes=13  # CPU minutes of a full build, measured on 2 cores
+build_cpu_minutes=12  # CPU minutes of a full build, measured on 2 cores
 build_mb=4096         # size of the build folder in MiB
 say() { printf '\n\033[1m%s\033[0m\n' "== $*"; }
 
