@@ -105,7 +105,7 @@ SELECT id, '', job_id, owner_id, project_id,
        config, coalesce(original_config, jsonb_pretty(config)),
        CASE WHEN length(model_definition) > 0 THEN encode(sha256(model_definition), 'hex') ELSE '' END,
        coalesce(progress, CASE state WHEN 'COMPLETED' THEN 1 ELSE 0 END), start_time,
-       coalesce(end_time, now()), parent_id, 0, coalesce(config ->> 'name', ''),
+       coalesce(end_time, now()), parent_id, 0, left(coalesce(config ->> 'name', ''), 256),
        coalesce(config ->> 'description', ''),
        CASE jsonb_typeof(config -> 'labels') WHEN 'array'
             THEN ARRAY(SELECT jsonb_array_elements_text(config -> 'labels')) ELSE '{}' END,

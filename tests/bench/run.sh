@@ -16,6 +16,7 @@
 #                 streams, log lines; bare COPY into the same PostgreSQL
 #   reads         a real master with 10,000 experiments and a million metric points: lists and details beside
 #                 reports, the command's list, restarts
+#   table         the table of 100,000 experiments: sorting, filtering, paging
 #   search        1,000 trials of a second on 8 slots of a real cluster, and the ideal time
 #   mnist_search  adaptive.yaml of the MNIST example and random search, on real data (a quarter of an hour)
 #   mnist_ranks   the MNIST example's images a second on two slots and on one
@@ -27,7 +28,7 @@
 #                 a report to its drawn point
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads search mnist_search mnist_ranks latency edit_loop sandbox cli web)
+all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads table search mnist_search mnist_ranks latency edit_loop sandbox cli web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
@@ -52,6 +53,7 @@ for name in "${names[@]}"; do
     scheduler) targets=(bench_scheduler) command=(build/bench/bench/bench_scheduler) ;;
     core) targets=(bench_core) command=(build/bench/bench/bench_core) ;;
     ingest|reads) targets=(programs "bench_$name") command=(python3 "tests/bench/$name.py" build/bench) ;;
+    table) targets=(programs) command=(python3 tests/bench/table.py build/bench) ;;
     search) targets=(programs search_program) command=(python3 tests/bench/search.py build/bench) ;;
     mnist_search) targets=(programs) command=(python3 tests/bench/mnist_search.py build/bench) ;;
     mnist_ranks) targets=(mnist_train det-launch) command=(python3 tests/bench/mnist_ranks.py build/bench) ;;

@@ -24,6 +24,7 @@ enum class ColumnKind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
 struct Sortable {
   std::string sql;
   ColumnKind kind = ColumnKind::kText;
+  bool cheap = true;  ///< can be evaluated several times
 };
 
 const std::map<std::string_view, Sortable>& columns() {
@@ -105,11 +106,14 @@ enum class Subject { kExperiments, kRuns };
 class Builder {
  public:
   explicit Builder(Subject subject) : runs_(subject == Subject::kRuns) {}
-  SearchSql take() && {
+  /// `counted` as in SearchSql.
+  SearchSql take(bool counted) && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
+    const std::string columns = std::string(runs_ ? "t.id" : "e.id") + (counted ? ", count(*) OVER ()" : "");
     return {.count = std::move(count_),
-            .page = (runs_ ? "SELECT t.id" : "SELECT e.id") + tables() + where_ + order_ + part,
+            .page = "SELECT " + columns + tables() + where_ + order_ + part,
+            .counted = counted,
             .params = std::move(params_)};
   }
   /// Adds a condition to WHERE; "" adds nothing.
@@ -152,8 +156,10 @@ class Builder {
       for (const std::string& level : levels ? split(rest, '.') : std::vector<std::string>{std::string(rest)})
         sql += " -> " + parameter(level) + "::text";
       sql += ")";
+      const std::string read = sql;
       if (!levels) sql = or_summary(std::move(sql), prefix.substr(0, prefix.size() - 1), rest);
-      return Sortable{std::move(sql), ColumnKind::kJson};
+      const bool cheap = sql == read;
+      return Sortable{std::move(sql), ColumnKind::kJson, cheap};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
@@ -281,11 +287,18 @@ class Builder {
       const auto found = column(part.substr(0, at));
       if (!found) continue;
       const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
-      if (found->kind == ColumnKind::kJson)
-        // Replace JSON null by NULL to sort it last. jsonb sorts strings before numbers.
-        order_ += "nullif(" + found->sql + ", 'null')" + tail;
-      else
+      // JSON null is sorted last, like NULL.
+      const std::string not_null = "nullif(" + found->sql + ", 'null')";
+      if (found->kind == ColumnKind::kJson && found->cheap) {
+        // Numbers first: PostgreSQL compares them several times as fast as jsonb.
+        const std::string type = "jsonb_typeof(" + found->sql + ")";
+        order_ += "CASE " + type + " WHEN 'number' THEN " + found->sql + "::numeric END" + tail;
+        order_ += "CASE WHEN " + type + " <> 'number' THEN " + not_null + " END" + tail;
+      } else if (found->kind == ColumnKind::kJson) {
+        order_ += not_null + tail;
+      } else {
         order_ += (found->kind == ColumnKind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
+      }
     }
     order_ = " ORDER BY " + order_ + (runs_ ? "t.id" : "e.id DESC");
   }
@@ -333,34 +346,50 @@ void add_place(Builder& builder, const std::optional<std::int64_t>& project, con
   }
 }
 
-/// Adds the sort order, the last part of a search.
-Result<SearchSql> finish(Builder builder, const std::string& sort) {
+/// Adds the sort order, the last part of a search. `filtered`: it has conditions without an index, which are
+/// then evaluated once for the page and the number of matches. Without them the number comes from an index.
+Result<SearchSql> finish(Builder builder, const std::string& sort, bool filtered) {
   builder.end_of_condition();
   builder.order(sort);
   if (!builder.problems().empty()) return fail(Code::kInvalidArgument, join(builder.problems(), "; "));
-  return std::move(builder).take();
+  return std::move(builder).take(filtered);
 }
 
 /// Returns the ids of one page in order, and fills in all of `page` but its rows.
 template <typename Row>
 Result<std::vector<std::int64_t>> page_ids(Pool& pool, const SearchSql& sql, const Window& window,
                                            Page<Row>& page) {
-  // Both statements run under the limits of kBegin, in a read-only transaction.
+  // Every statement runs under the limits of kBegin, in a read-only transaction.
   const auto within = [&](const std::string& text, const Params& params) {
     return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
       TRY(connection.script(kBegin));
       return connection.run(text, params);
     });
   };
+  const auto ids_of = [&](std::int64_t offset, std::optional<std::int64_t> limit) {
+    Params params = sql.params;
+    params.add(offset);
+    params.add(limit);
+    return within(sql.page, params);
+  };
+  if (sql.counted && window.offset >= 0 && window.limit > -2) {
+    const auto limit = window.limit < 0 ? std::nullopt : std::optional(window.limit);
+    TRY_ASSIGN(const Rows found, ids_of(window.offset, limit));
+    std::vector<std::int64_t> ids;
+    for (Rows::Row row : found) {
+      ids.push_back(row.next<std::int64_t>());
+      page.total = row.next<std::int64_t>();
+    }
+    page.start = window.offset;
+    if (!ids.empty()) return ids;
+  }
+  // Without matches on the page their number is unknown.
   TRY_ASSIGN(const Rows counted, within(sql.count, sql.params));
   page.total = counted[0].template next<std::int64_t>();
   const Span span = resolve(window, page.total);
   page.start = span.first;
   if (span.count == 0) return std::vector<std::int64_t>();
-  Params params = sql.params;
-  params.add(span.first);
-  params.add(span.count);
-  TRY_ASSIGN(const Rows found, within(sql.page, params));
+  TRY_ASSIGN(const Rows found, ids_of(span.first, span.count));
   return found.template column<std::int64_t>();
 }
 
@@ -376,7 +405,7 @@ Result<SearchSql> search_sql(const ExperimentSearch& search) {
                     ") IN lower(e.name || chr(10) || e.description || chr(10) || array_to_string(e.labels, "
                     "chr(10)))) > 0)");
   }
-  return finish(std::move(builder), search.sort);
+  return finish(std::move(builder), search.sort, !search.text.empty() || !search.filter.empty());
 }
 
 Result<SearchSql> run_search_sql(const RunSearch& search) {
@@ -384,7 +413,7 @@ Result<SearchSql> run_search_sql(const RunSearch& search) {
   TRY(add_filter(builder, search.filter, !search.ids.empty()));
   add_place(builder, search.project, search.visible);
   if (!search.ids.empty()) builder.require("t.id = ANY (" + builder.parameter(search.ids) + ")");
-  return finish(std::move(builder), search.sort);
+  return finish(std::move(builder), search.sort, !search.filter.empty());
 }
 
 Result<Page<FoundExperiment>> search_experiments(Pool& pool, const ExperimentSearch& search) {

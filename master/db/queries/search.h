@@ -56,8 +56,11 @@ Result<Page<FoundRun>> search_runs(Pool& pool, const RunSearch& search);
 /// A search translated to SQL: column names from a fixed table, every value a numbered parameter.
 struct SearchSql {
   std::string count;  ///< Returns one row: the number of matches.
-  /// Returns the ids of one page in order. Takes two more parameters: offset and limit.
+  /// Returns the ids of one page in order, and with each the number of matches if `counted`. Takes two more
+  /// parameters: offset and limit, which may be NULL.
   std::string page;
+  /// Counting alone would cost as much as the page.
+  bool counted = false;
   Params params;
 };
 /// Translates a search. Pure. kInvalidArgument names all problems.

@@ -170,6 +170,21 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   REQUIRE(page);
   CHECK((page->total == 2 && page->rows.size() == 1 && page->start == 1));
   CHECK(page->rows[0].best_validation == R"({"accuracy": 0.5})");
+  CHECK(found({.sort = "hp.act=asc"}) == Ids{2, 1});
+  // With a condition, the page and the number of matches come from one statement.
+  for (const std::string text : {"", "MNIST"}) {
+    const auto part = [&](db::Window window) {
+      const auto found = db::search_experiments(pool, {.text = text, .sort = "id=asc", .window = window});
+      if (!found) FAIL(found.error().message);
+      CHECK(found->total == 2);
+      return std::pair(found->start, found->rows.size());
+    };
+    CHECK(part({.offset = 1}) == std::pair(std::int64_t{1}, std::size_t{1}));
+    CHECK(part({.offset = -1, .limit = 5}) == std::pair(std::int64_t{1}, std::size_t{1}));
+    CHECK(part({.offset = 7, .limit = 5}) == std::pair(std::int64_t{2}, std::size_t{0}));
+    CHECK(part({.limit = 0}) == std::pair(std::int64_t{0}, std::size_t{0}));
+    CHECK(part({.limit = -2}) == std::pair(std::int64_t{0}, std::size_t{0}));
+  }
   const auto noted = db::search_experiments(pool, {.sort = "id=desc", .window = {.offset = 0, .limit = 1}});
   REQUIRE(noted);
   CHECK(noted->rows.at(0).best_metadata == R"({"data":{"rows":70}})");
