@@ -158,18 +158,22 @@ if wants unit && [ "$long" -eq 1 ]; then
     DET_TEST_TIMEOUT=3600 suite_program long-fuzz python3 tests/long/fuzz.py build/fuzz
   fi
 fi
+# Engines and chaos mostly wait, at a fifth of two cores: each runs beside a suite that computes.
+if wants engines; then
+  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) run_program engines python3 tests/engines/run.py build/release &
+fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 2; fi
 if wants seeds; then suite_program seeds python3 tests/seeds/run.py build/release; fi
-if wants adversary; then suite_program adversary python3 tests/adversary/run.py build/release --jobs 2; fi
+if wants engines; then
+  wait
+  count_program engines
+fi
 if wants chaos; then
   seeds=1..3
   if [ "$long" -eq 1 ]; then seeds=1..20; fi
-  # Beside the engines: both wait most of the time.
   run_program chaos python3 tests/chaos/chaos.py build/release --seeds "$seeds" &
 fi
-if wants engines; then
-  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) suite_program engines python3 tests/engines/run.py build/release
-fi
+if wants adversary; then suite_program adversary python3 tests/adversary/run.py build/release --jobs 2; fi
 if wants chaos; then
   wait
   count_program chaos
