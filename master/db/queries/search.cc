@@ -158,7 +158,7 @@ class Builder {
       sql += ")";
       const std::string read = sql;
       if (!levels) sql = or_summary(std::move(sql), prefix.substr(0, prefix.size() - 1), rest);
-      const bool cheap = sql == read;
+      const bool cheap = sql == read && !runs_;  // trials store hyperparameters as text
       return Sortable{std::move(sql), ColumnKind::kJson, cheap};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
