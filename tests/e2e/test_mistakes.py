@@ -33,7 +33,7 @@ MISTAKES = [
     ("batch of another kind", r"train_batch \(batch 0\): a batch was taken for a dict, but it is a list of 2" + OWN, TRAINING),
     ("three parts of two", r"a batch was taken for a list of 3, but it is a list of 2" + OWN, TRAINING),
     ("shape", r"train_batch \(batch 0\): mat1 and mat2 shapes cannot be multiplied \(4x2 and 5x2\)" + OWN, TRAINING),
-    ("type", r"train_batch \(batch 0\): .*expected .*(Float|Long).*" + OWN, TRAINING),
+    ("type", r"train_batch \(batch 0\): .*expected .*(?i:float|long).*" + OWN, TRAINING),
     ("label out of range", r"train_batch \(batch 0\): Target 7 is out of bounds\." + OWN, TRAINING),
     ("vector loss", r"backward: the loss must be one number, not a tensor of shape \[4, 1\]; take its mean, .*" + OWN, TRAINING),
     ("undefined loss", r"backward: the loss is an undefined tensor" + OWN, TRAINING),
