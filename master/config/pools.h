@@ -22,6 +22,9 @@ struct SchedulerConfig {
   bool operator==(const SchedulerConfig&) const = default;
 };
 
+/// Supported versions of slurmrestd's API. Jobs of the first, the default, have other fields than later ones.
+inline constexpr const char* kRestVersions[] = {"v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42"};
+
 /// Supply of a pool by an engine: its jobs run agents (pilots).
 struct ProviderConfig {
   std::string type = "slurm";   ///< "slurm" or "kubernetes"
@@ -41,7 +44,7 @@ struct ProviderConfig {
   std::string rest_url;         ///< of slurmrestd; "": the commands of Slurm
   std::string rest_user;        ///< user of the token
   std::string rest_token_file;  ///< file with a JSON web token, read for each call
-  std::string rest_version = "v0.0.38";
+  std::string rest_version = kRestVersions[0];
   Json rest_job;  ///< further fields, merged into the submitted job
 
   // Kubernetes.

@@ -43,8 +43,9 @@ void read_rest(ProviderReader& reader, ProviderConfig& config) {
   if (!config.rest_url.starts_with("http://") && !config.rest_url.starts_with("https://"))
     reader.add("rest_url", "must begin with http:// or https://");
   while (config.rest_url.ends_with('/')) config.rest_url.pop_back();
-  // Later releases of the API have other fields.
-  if (config.rest_version != "v0.0.38") reader.add("rest_version", "must be v0.0.38");
+  if (std::find(std::begin(kRestVersions), std::end(kRestVersions), config.rest_version) ==
+      std::end(kRestVersions))
+    reader.add("rest_version", "must be v0.0.38, v0.0.40, v0.0.41 or v0.0.42");
   reader.require("rest_user", "the user of the token");
   reader.require("rest_token_file", "a file with a token of scontrol token");
   reader.refuse("sbatch_options", "is for the commands of Slurm; use rest_job with rest_url");

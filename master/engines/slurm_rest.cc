@@ -53,6 +53,28 @@ bool is_away(const std::string& errors) {
                      [&](const char* text) { return errors.find(text) != errors.npos; });
 }
 
+/// Rewrites a job in the form of v0.0.40 and later. They accept that of v0.0.38, but drop with a warning what
+/// they do not know, such as gres.
+Json later_form(Json job, std::string script) {
+  if (job["nodes"].is_number()) job["nodes"] = std::to_string(number_of(job["nodes"]));
+  if (job.contains("time_limit") && job["time_limit"].is_number())
+    job["time_limit"] = {{"set", true}, {"infinite", false}, {"number", number_of(job["time_limit"])}};
+  if (const Json environment = job["environment"]; environment.is_object()) {
+    job["environment"] = Json::array();
+    for (const auto& [name, value] : environment.items())
+      job["environment"].push_back(name + "=" +
+                                   (value.is_string() ? value.get<std::string>() : dump_json(value)));
+  }
+  if (job.contains("gres") && job["gres"].is_string()) {
+    std::vector<std::string> resources = split(job["gres"].get<std::string>(), ',');
+    for (std::string& one : resources) one = "gres/" + one;
+    job["tres_per_node"] = join(resources, ",");
+    job.erase("gres");
+  }
+  job["script"] = std::move(script);
+  return job;
+}
+
 }  // namespace
 
 Result<std::vector<EngineJob>> parse_rest_jobs(const Json& response, const std::string& user) {
@@ -100,7 +122,10 @@ Json rest_submission(const ProviderConfig& config, const core::SubmitPilot& pilo
     if (!value->empty()) job[key] = *value;
   }
   if (config.rest_job.is_object()) job.merge_patch(config.rest_job);
-  return {{"job", std::move(job)}, {"script", batch_script(config, pilot.pool, pilot.name)}};
+  std::string script = batch_script(config, pilot.pool, pilot.name);
+  if (config.rest_version != kRestVersions[0])
+    return {{"job", later_form(std::move(job), std::move(script))}};
+  return {{"job", std::move(job)}, {"script", std::move(script)}};
 }
 
 Result<Json> SlurmRest::call(const std::string& method, const std::string& path, const Json& body) {

@@ -168,6 +168,7 @@ class Pool:
         (dir / "token").touch(0o600)
         (dir / "token").write_text(token.split("=", 1)[1])
         return (f"      rest_url: {self.slurm.settings['DET_SLURMRESTD_URL']}\n      rest_user: root\n"
+                f"      rest_version: {self.slurm.settings['DET_SLURMRESTD_VERSION']}\n"
                 f"      rest_token_file: {dir}/token\n      rest_job:\n        standard_output: {dir}/pilot-%j.log\n"
                 f"        environment: {{SLURM_CONF: {self.slurm.settings['SLURM_CONF']}}}\n")
 

@@ -38,9 +38,13 @@ class OnSlurm(PilotTests, unittest.TestCase):
             self.cluster.wait_state(id, "COMPLETED")
 
     def test_the_reason_of_a_pending_job_is_explained(self):
-        id = self.create("true", slots=6)  # three nodes, and the partition has two
-        wait_until("the reason", lambda: "is pending: Partition" in self.explanation(id))
-        self.end(id)
+        self.slurm.run("scontrol", "update", "PartitionName=low", "State=DOWN")
+        try:
+            id = self.create("true")
+            wait_until("the reason", lambda: "is pending: PartitionDown" in self.explanation(id))
+        finally:
+            self.slurm.run("scontrol", "update", "PartitionName=low", "State=UP")
+        self.cluster.wait_state(id, "COMPLETED")
 
     def test_a_controller_that_is_away_is_explained_and_found_again(self):
         pid = self.slurm.controller()

@@ -3,8 +3,8 @@
 # systemd. Everything lives in DIR. GPUs are device nodes without hardware. Needs root: slurmd switches users.
 #
 #   slurm.sh start DIR [--nodes N] [--cpus N] [--gpus N] [--memory MIB] [--kill-wait SECONDS] [--rest]
-#       Prints the environment of the clients as KEY=VALUE lines: SLURM_CONF, with --rest also DET_SLURMRESTD(_URL)
-#       (its unix socket). They are in DIR/env, too. Partitions: low (default) and high, which requeues jobs of low.
+#       Prints the environment of the clients as KEY=VALUE lines: SLURM_CONF, with --rest also DET_SLURMRESTD (its
+#       unix socket), DET_SLURMRESTD_URL and DET_SLURMRESTD_VERSION (of the API). They are in DIR/env, too. Partitions: low (default) and high, which requeues jobs of low.
 #   slurm.sh stop DIR
 #       Cancels all jobs, ends every process of this Slurm and waits for them. Idempotent. DIR stays.
 #   slurm.sh installed
@@ -99,14 +99,23 @@ nodes_idle() {
   [ "$(sinfo -h -N -p low -t idle -o %N | sort -u | wc -l)" -eq "$1" ]
 }
 
-# start_rest DIR PORT: slurmrestd on a unix socket and a port, as an unprivileged user because it refuses root. Callers need a JWT.
-# The other OpenAPI plugins need slurmdbd.
+# rest_version: the version of slurmrestd's API to use. Slurm 22.05 has a plugin for each; since 24.05 one has all.
+rest_version() {
+  case "$(slurmrestd -V | grep -oE '[0-9]+' | head -n 1)" in
+    22 | 23) echo v0.0.38 ;;
+    *) echo v0.0.42 ;;
+  esac
+}
+
+# start_rest DIR PORT VERSION: slurmrestd on a unix socket and a port, as an unprivileged user because it refuses root.
+# Callers need a JWT. The other OpenAPI plugins need slurmdbd.
 start_rest() {
-  local dir=$1 port=$2
+  local dir=$1 port=$2 plugin=openapi/slurmctld
+  [ "$3" != v0.0.38 ] || plugin=openapi/v0.0.38
   mkdir -p "$dir/rest"
   chown nobody "$dir/rest"
   SLURM_JWT=daemon setpriv --reuid=nobody --regid=nogroup --clear-groups \
-    slurmrestd -a rest_auth/jwt -s openapi/v0.0.38 "unix:$dir/rest/socket" "127.0.0.1:$port" >"$dir/log/slurmrestd.log" 2>&1 </dev/null &
+    slurmrestd -a rest_auth/jwt -s "$plugin" "unix:$dir/rest/socket" "127.0.0.1:$port" >"$dir/log/slurmrestd.log" 2>&1 </dev/null &
   echo $! >"$dir/slurmrestd.pid"
   poll 20 test -S "$dir/rest/socket" || fail "slurmrestd did not start; see $dir/log/slurmrestd.log"
 }
@@ -154,8 +163,9 @@ start() {
   poll 20 nodes_idle "$nodes" || { echo "slurm.sh: the nodes did not become idle; see $dir/log" >&2; false; }
   if [ -n "$rest" ]; then
     i=$(free_ports 1)
-    start_rest "$dir" "$i"
-    printf 'DET_SLURMRESTD=%s\nDET_SLURMRESTD_URL=http://127.0.0.1:%s\n' "$dir/rest/socket" "$i" >>"$dir/env"
+    start_rest "$dir" "$i" "$(rest_version)"
+    printf 'DET_SLURMRESTD=%s\nDET_SLURMRESTD_URL=http://127.0.0.1:%s\nDET_SLURMRESTD_VERSION=%s\n' \
+      "$dir/rest/socket" "$i" "$(rest_version)" >>"$dir/env"
   fi
   trap - ERR
   cat "$dir/env"

@@ -141,6 +141,18 @@ TEST_CASE("a call of slurmrestd has the token of its file, and its errors are cl
   CHECK(sent["job"]["gres"] == "gpu:4");
   CHECK(sent["job"]["comment"] == "trials");
   CHECK(sent["script"] == batch_script(config, "gpu", "det-c-gpu-1"));
+  config.rest_version = "v0.0.42";
+  config.walltime = std::chrono::minutes(90);
+  config.rest_job["environment"] = {{"SLURM_CONF", "/etc/slurm.conf"}};
+  config.gres = "gpu:4,license:1";
+  const Json later = rest_submission(config, pilot);
+  CHECK(later["job"]["nodes"] == "2");
+  CHECK(later["job"]["time_limit"]["number"] == 90);
+  CHECK(later["job"]["environment"] ==
+        Json{"PATH=/usr/local/bin:/usr/bin:/bin", "SLURM_CONF=/etc/slurm.conf"});
+  CHECK(later["job"]["tres_per_node"] == "gres/gpu:4,gres/license:1");
+  CHECK_FALSE(later["job"].contains("gres"));
+  CHECK(later["job"]["script"] == batch_script(config, "gpu", "det-c-gpu-1"));
   answer = {.status = 500, .body = R"({"errors": [{"error": "Invalid partition name specified"}]})"};
   CHECK_FALSE(engine.submit(pilot));
   answer = {.status = 500, .body = R"({"errors": [{"error": "Unable to contact slurm controller"}]})"};
