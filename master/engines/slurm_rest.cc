@@ -153,8 +153,10 @@ Result<Json> SlurmRest::call(const std::string& method, const std::string& path,
     if (readable) return std::move(*json);
     return fail(Code::kUnavailable, "slurmrestd replied with text that is no JSON object");
   }
-  const std::string message =
+  std::string message =
       errors.empty() ? "slurmrestd replied with HTTP " + std::to_string(answer->status) : errors;
+  if (answer->status == 404 && errors.empty())
+    message += "; check rest_url, and that its release offers rest_version " + config_.rest_version;
   // An expired token is replaced by the administrator, and the call repeated.
   const bool away = answer->status == 401 || answer->status >= 502 || errors.empty() || is_away(errors);
   return fail(away ? Code::kUnavailable : Code::kInvalidArgument, message);

@@ -164,7 +164,9 @@ TEST_CASE("a call of slurmrestd has the token of its file, and its errors are cl
   CHECK(engine.list().error().message == "Failed while looking for jobs: Unspecified error");
   answer = {.status = 401, .body = "Authentication failure"};
   CHECK(engine.list().error().code == Code::kUnavailable);
-  CHECK(engine.take_requests() == 8);
+  answer = {.status = 404, .body = "Unable find requested URL."};
+  CHECK_THAT(engine.list().error().message, Catch::Contains("rest_version v0.0.38"));
+  CHECK(engine.take_requests() == 9);
 }
 
 /// A Slurm in memory, and a core that records its inputs.
