@@ -79,6 +79,12 @@ TEST_CASE("a crash is reported with its batch and its line, and keeps its signal
   CHECK(result.err.find(row.function) != std::string::npos);
 }
 
+TEST_CASE("SIGHUP ends a trial, with any LibTorch") {
+  const ProcessResult result = run_failing("hangup");
+  INFO(result.err);
+  CHECK(result.status.signal == SIGHUP);
+}
+
 /// The line about records in a report; "" without one.
 std::string records_line(const ProcessResult& result) {
   for (const std::string& line : split(result.err, '\n'))

@@ -2,6 +2,7 @@
 // HOW, or earlier; with "stack" it writes a trace of batch 0 and does not fail.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -71,6 +72,7 @@ class FailingTrial final : public det::testing::SmallTrial {
     if (how_ == "shape") (void)torch::mm(batch.data(), torch::ones({5, 2}));
     if (how_ == "segfault") *reinterpret_cast<volatile int*>(static_cast<std::intptr_t>(zero)) = 1;
     if (how_ == "abort") std::abort();
+    if (how_ == "hangup") (void)std::raise(SIGHUP);
     if (how_ == "division") zero = 7 / zero;
     if (how_ == "overflow") zero = recurse(0);
     if (how_ == "memory") (void)std::vector<char>(std::numeric_limits<std::ptrdiff_t>::max());

@@ -204,6 +204,15 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   (void)::raise(signal);
 }
 
+/// The handler of UCX for SIGHUP stops the process for a debugger; a trial that is told to end would stay.
+void restore_hangup() {
+  struct sigaction action {};
+  if (set_action(SIGHUP, nullptr, &action) != 0 || !is_replaceable(action)) return;
+  action = {};
+  action.sa_handler = SIG_DFL;
+  (void)set_action(SIGHUP, &action, nullptr);
+}
+
 void install_handlers() {
   stack_t stack{};
   stack.ss_sp = handler_stack;
@@ -218,6 +227,7 @@ void install_handlers() {
     sigemptyset(&action.sa_mask);
     (void)set_action(signal, &action, nullptr);
   }
+  restore_hangup();
 }
 
 }  // namespace

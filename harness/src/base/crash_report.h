@@ -4,7 +4,7 @@
 // install_crash_report() takes the signals SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, where the program has
 // no handler of its own. The report goes to stderr, ends with a line "error: …", and the signal then ends the
 // process. Places are read from debug information by addr2line, another process; without it or without debug
-// information the report has no places.
+// information the report has no places. SIGHUP ends the process again where UCX had taken it.
 #pragma once
 
 #include <cstddef>
