@@ -470,8 +470,8 @@ CREATE TABLE model_versions (
 );
 CREATE INDEX model_versions_checkpoint ON model_versions (checkpoint_uuid);
 
--- Columns that lists of experiments show and sort by. Written by triggers on trials and checkpoints, in the
--- transaction of the change.
+-- Columns that lists of experiments show and sort by, one row for each experiment. Written by triggers on
+-- experiments, trials and checkpoints, in the transaction of the change.
 CREATE TABLE experiment_summaries (
     experiment_id    bigint PRIMARY KEY REFERENCES experiments ON DELETE CASCADE,
     trials           bigint NOT NULL DEFAULT 0,
@@ -484,6 +484,7 @@ CREATE TABLE experiment_summaries (
     validation       jsonb,             -- metrics of its best validation
     training         jsonb              -- last training metrics up to then
 );
+CREATE TRIGGER summarize_new AFTER INSERT ON experiments FOR EACH ROW EXECUTE FUNCTION summarize_experiment();
 CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON trials DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION summarize_trial();
 CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON trials DEFERRABLE INITIALLY DEFERRED

@@ -64,7 +64,9 @@ BEGIN
         -- The first is the one to show until some have a metric; a new one has none.
         INSERT INTO experiment_summaries AS s (experiment_id, trials, trial_id, hparams)
             VALUES (NEW.experiment_id, 1, NEW.id, searchable(NEW.hparams))
-            ON CONFLICT (experiment_id) DO UPDATE SET trials = s.trials + 1;
+            ON CONFLICT (experiment_id) DO UPDATE SET trials = s.trials + 1,
+                trial_id = coalesce(s.trial_id, EXCLUDED.trial_id),
+                hparams = CASE WHEN s.trial_id IS NULL THEN EXCLUDED.hparams ELSE s.hparams END;
         IF NEW.best_metric IS NULL THEN
             RETURN NULL;
         END IF;
@@ -81,6 +83,14 @@ BEGIN
                                           ELSE (-NEW.best_metric, NEW.id) < (-was.metric, was.trial_id) END) THEN
         PERFORM summarize_best(NEW.experiment_id);
     END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Adds the summary of a new experiment.
+CREATE FUNCTION summarize_experiment() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO experiment_summaries (experiment_id) VALUES (NEW.id) ON CONFLICT DO NOTHING;
     RETURN NULL;
 END
 $$;

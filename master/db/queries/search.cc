@@ -27,6 +27,12 @@ struct Sortable {
   bool cheap = true;  ///< can be evaluated several times
 };
 
+/// A part of ORDER BY.
+struct SortKey {
+  std::string sql;
+  std::string direction;
+};
+
 const std::map<std::string_view, Sortable>& columns() {
   static const std::map<std::string_view, Sortable> table = {
       {"id", {"e.id", ColumnKind::kNumber}},
@@ -110,11 +116,24 @@ class Builder {
   SearchSql take(bool counted) && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
-    const std::string columns = std::string(runs_ ? "t.id" : "e.id") + (counted ? ", count(*) OVER ()" : "");
-    return {.count = std::move(count_),
-            .page = "SELECT " + columns + tables() + where_ + order_ + part,
-            .counted = counted,
-            .params = std::move(params_)};
+    const std::string id = runs_ ? "t.id" : "e.id", last = runs_ ? "id" : "id DESC";
+    std::string page, order;
+    if (counted) {
+      // A table of its own: for a window function PostgreSQL chooses a plan for the rows of the page alone.
+      std::string keys;
+      for (std::size_t i = 0; i < order_.size(); ++i) {
+        const std::string name = "key" + std::to_string(i);
+        keys += ", " + order_[i].sql + " AS " + name;
+        order += name + order_[i].direction + ", ";
+      }
+      page = "WITH found AS MATERIALIZED (SELECT " + id + " AS id" + keys + tables() + where_ +
+             ") SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY " + order + last;
+    } else {
+      for (const SortKey& key : order_) order += key.sql + key.direction + ", ";
+      page = "SELECT " + id + tables() + where_ + " ORDER BY " + order + id + (runs_ ? "" : " DESC");
+    }
+    return {
+        .count = std::move(count_), .page = page + part, .counted = counted, .params = std::move(params_)};
   }
   /// Adds a condition to WHERE; "" adds nothing.
   void require(const std::string& condition) {
@@ -286,21 +305,23 @@ class Builder {
       if (++count > kMaxSorts) return problem("sort: at most " + std::to_string(kMaxSorts) + " columns");
       const auto found = column(part.substr(0, at));
       if (!found) continue;
-      const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST, ");
+      const std::string tail = (way == "desc" ? " DESC" : " ASC") + std::string(" NULLS LAST");
       // JSON null is sorted last, like NULL.
       const std::string not_null = "nullif(" + found->sql + ", 'null')";
       if (found->kind == ColumnKind::kJson && found->cheap) {
         // Numbers first: PostgreSQL compares them several times as fast as jsonb.
         const std::string type = "jsonb_typeof(" + found->sql + ")";
-        order_ += "CASE " + type + " WHEN 'number' THEN " + found->sql + "::numeric END" + tail;
-        order_ += "CASE WHEN " + type + " <> 'number' THEN " + not_null + " END" + tail;
+        order_.push_back({"CASE " + type + " WHEN 'number' THEN " + found->sql + "::numeric END", tail});
+        order_.push_back({"CASE WHEN " + type + " <> 'number' THEN " + not_null + " END", tail});
       } else if (found->kind == ColumnKind::kJson) {
-        order_ += not_null + tail;
+        order_.push_back({not_null, tail});
+      } else if (found->kind == ColumnKind::kText) {
+        // By code points, so that no locale decides, and several times as fast.
+        order_.push_back({"lower(" + found->sql + ") COLLATE \"C\"", tail});
       } else {
-        order_ += (found->kind == ColumnKind::kText ? "lower(" + found->sql + ")" : found->sql) + tail;
+        order_.push_back({found->sql, tail});
       }
     }
-    order_ = " ORDER BY " + order_ + (runs_ ? "t.id" : "e.id DESC");
   }
 
  private:
@@ -308,14 +329,16 @@ class Builder {
     std::string from =
         runs_ ? " FROM trials t JOIN experiments e ON e.id = t.experiment_id" : " FROM experiments e";
     if (user_) from += " JOIN users u ON u.id = e.owner_id";
-    if (best_) from += " LEFT JOIN experiment_summaries best ON best.experiment_id = e.id";
+    // Every experiment has a row. An outer join would compare conditions after the join.
+    if (best_) from += " JOIN experiment_summaries best ON best.experiment_id = e.id";
     if (noted_)
       from += std::string(" LEFT JOIN run_metadata noted ON noted.trial_id = ") +
               (runs_ ? "t.id" : "best.trial_id");
     return from;
   }
   // Filled in by require() and order().
-  std::string where_ = " WHERE true", order_, count_;
+  std::string where_ = " WHERE true", count_;
+  std::vector<SortKey> order_;
   Params params_;
   std::vector<std::string> problems_;
   const bool runs_;

@@ -64,7 +64,7 @@ TEST_CASE("a search of runs knows their columns and takes hyperparameters with a
   REQUIRE(bare);
   REQUIRE(prefixed);
   CHECK(bare->page == prefixed->page);
-  CHECK_THAT(bare->page, Catch::Contains("t.hparams") && Catch::Contains("ORDER BY t.id"));
+  CHECK_THAT(bare->page, Catch::Contains("t.hparams") && Catch::Contains("ORDER BY id"));
   const auto unknown = db::run_search_sql({.filter = group("and", field("numTrials", "=", "1"))});
   REQUIRE_FALSE(unknown);
   CHECK_THAT(unknown.error().message, Catch::Contains("numTrials"));
@@ -193,6 +193,33 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   REQUIRE(attempts);
   REQUIRE(attempts->size() == 1);
   CHECK((attempts->front().id == AllocationId("a.1") && attempts->front().state == "TERMINATED"));
+}
+
+TEST_CASE("an experiment without trials is found, and comes last in orders of its trials") {
+  Database database;
+  RunningStore store(open_store(database));
+  db::Pool pool(database.connect());
+  core::Trial trial = plain_trial(1);
+  trial.hparams = R"({"lr":1})";
+  store.write({core::PutExperiment{plain_experiment(1), true}, core::PutExperiment{plain_experiment(2), true},
+               core::PutTrial{trial}});
+  using Ids = std::vector<std::int64_t>;
+  const auto found = [&](const db::ExperimentSearch& search) {
+    const auto page = db::search_experiments(pool, search);
+    if (!page) FAIL(page.error().message);
+    Ids ids;
+    for (const auto& one : page->rows) ids.push_back(one.row.id.value);
+    return ids;
+  };
+  CHECK(found({.sort = "hp.lr=asc"}) == Ids{1, 2});
+  CHECK(found({.sort = "hp.lr=desc"}) == Ids{1, 2});
+  CHECK(found({.filter = group("and", field("numTrials", "=", "0"))}) == Ids{2});
+  trial = plain_trial(2);
+  trial.experiment = ExperimentId(2);
+  trial.hparams = R"({"lr":0.5})";
+  store.write({core::PutTrial{trial}});
+  CHECK(found({.sort = "hp.lr=asc"}) == Ids{2, 1});
+  CHECK(found({.filter = group("and", field("hp.lr", "<", "1")), .sort = "hp.lr=asc,name=desc"}) == Ids{2});
 }
 
 TEST_CASE("the search index follows the best trial through validations, rollbacks and checkpoints") {
