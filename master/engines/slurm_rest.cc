@@ -43,6 +43,17 @@ std::string errors_of(const Json& response) {
   return join(texts, "; ");
 }
 
+/// Returns what slurmrestd says about fields of a request that it has dropped, or "".
+std::string dropped_fields(const Json& response) {
+  if (!response.contains("warnings") || !response["warnings"].is_array()) return "";
+  std::vector<std::string> texts;
+  for (const Json& one : response["warnings"]) {
+    const std::string text = one.is_object() ? text_of(one.value("description", Json())) : "";
+    if (text.find("Ignoring") != text.npos) texts.push_back(text);
+  }
+  return join(texts, "; ");
+}
+
 /// Slurm's controller does not reply to slurmrestd, or refuses the token. Slurm 22.05 says "Unspecified
 /// error" in both cases.
 bool is_away(const std::string& errors) {
@@ -180,8 +191,14 @@ Result<std::string> SlurmRest::submit(const core::SubmitPilot& pilot) {
   }
   if (!response) return tl::unexpected<Error>(response.error());
   const std::int64_t id = number_of(response->value("job_id", Json()));
-  if (id > 0) return std::to_string(id);
-  return fail(Code::kUnavailable, "slurmrestd replied to a submission without the id of its job");
+  if (id <= 0)
+    return fail(Code::kUnavailable, "slurmrestd replied to a submission without the id of its job");
+  const std::string dropped = dropped_fields(*response);
+  if (dropped.empty()) return std::to_string(id);
+  // The job would run without what the administrator has asked for.
+  TRY(cancel({std::to_string(id)}));
+  return fail(Code::kInvalidArgument,
+              dropped + "; spell the keys of rest_job as " + config_.rest_version + " does");
 }
 
 Status SlurmRest::cancel(const std::vector<std::string>& ids) {

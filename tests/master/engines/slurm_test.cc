@@ -153,6 +153,15 @@ TEST_CASE("a call of slurmrestd has the token of its file, and its errors are cl
   CHECK(later["job"]["tres_per_node"] == "gres/gpu:4,gres/license:1");
   CHECK_FALSE(later["job"].contains("gres"));
   CHECK(later["job"]["script"] == batch_script(config, "gpu", "det-c-gpu-1"));
+  // Slurm 24.11: it accepts the job without the field.
+  answer.body = R"({"job_id": 9, "errors": [], "warnings": [{"source": "#/job/gres/", "description":
+    "Ignoring unknown field \"gres\" of type string in DATA_PARSER_JOB_DESC_MSG"}]})";
+  const auto dropped = engine.submit(pilot);
+  REQUIRE_FALSE(dropped);
+  CHECK(dropped.error().code == Code::kInvalidArgument);
+  CHECK_THAT(dropped.error().message, Catch::Contains("unknown field \"gres\""));
+  CHECK(calls.back().method == "DELETE");
+  CHECK_THAT(calls.back().url, Catch::EndsWith("/job/9"));
   answer = {.status = 500, .body = R"({"errors": [{"error": "Invalid partition name specified"}]})"};
   CHECK_FALSE(engine.submit(pilot));
   answer = {.status = 500, .body = R"({"errors": [{"error": "Unable to contact slurm controller"}]})"};
@@ -166,7 +175,7 @@ TEST_CASE("a call of slurmrestd has the token of its file, and its errors are cl
   CHECK(engine.list().error().code == Code::kUnavailable);
   answer = {.status = 404, .body = "Unable find requested URL."};
   CHECK_THAT(engine.list().error().message, Catch::Contains("rest_version v0.0.38"));
-  CHECK(engine.take_requests() == 9);
+  CHECK(engine.take_requests() == 11);
 }
 
 /// A Slurm in memory, and a core that records its inputs.
