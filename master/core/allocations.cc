@@ -1,6 +1,7 @@
 #include "master/core/allocations.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/crypto/digest.h"
 #include "master/core/owners.h"
@@ -36,6 +37,13 @@ Allocation* Allocations::find(const AllocationId& id) {
 Allocation* Allocations::of(TaskKey task) const {
   const auto it = by_task_.find(task);
   return it == by_task_.end() ? nullptr : it->second;
+}
+
+Allocation Allocations::extract(const AllocationId& id) {
+  auto node = allocations_.extract(id);
+  for (const AllocationPart& part : node.mapped().parts)
+    if (!owners_.is(Mutant::kTokenOutlives)) by_token_.erase(part.token_hash);
+  return std::move(node.mapped());
 }
 
 void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumber run,
@@ -95,12 +103,20 @@ std::string Allocations::mint_token() {
   return sha256_hex(owners_.options.token_key + std::to_string(++minted_));
 }
 
+void Allocations::set_token(const Allocation& allocation, AllocationPart& part, std::string hash) {
+  const std::string before = std::exchange(part.token_hash, std::move(hash));
+  // Parts that an earlier release has started share a token.
+  if (!allocation.has_token(before)) by_token_.erase(before);
+  by_token_[part.token_hash] = &allocation;
+}
+
 void Allocations::send_start(Step& step, Allocation& allocation, AllocationPart& part, const Agent& agent) {
   // To a disconnected agent nothing is sent: `reconcile` repeats the start, with another token, when it
   // reconnects.
   const auto number = static_cast<int>(&part - allocation.parts.data());
   const std::string token = mint_token();
-  if (!owners_.is(Mutant::kTokenForgotten) || part.token_hash.empty()) part.token_hash = sha256_hex(token);
+  if (!owners_.is(Mutant::kTokenForgotten) || part.token_hash.empty())
+    set_token(allocation, part, sha256_hex(token));
   step.touch(allocation);
   if (agent.session == 0) return;
   if (const auto id = allocation.task.as<CommandId>()) {

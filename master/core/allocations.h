@@ -53,8 +53,10 @@ class Allocations {
   Allocation& at(const AllocationId& id) { return allocations_.at(id); }
   /// Returns the allocation of a task, or null.
   Allocation* of(TaskKey task) const;
+  /// The allocation of each token, by the hash of the token.
+  const std::unordered_map<std::string, const Allocation*>& by_token() const { return by_token_; }
   /// Removes an ended allocation from memory and returns it.
-  Allocation extract(const AllocationId& id) { return std::move(allocations_.extract(id).mapped()); }
+  Allocation extract(const AllocationId& id);
   /// Adds a stored allocation. Errors: kDataLoss.
   Status restore(Step& step, Allocation row);
 
@@ -65,6 +67,8 @@ class Allocations {
   void log(Step& step, const Allocation& allocation, std::string text, std::string level = "INFO") const;
   /// Sends the start of a part with a fresh token and stores its hash.
   void send_start(Step& step, Allocation& allocation, AllocationPart& part, const Agent& agent);
+  /// Replaces the hash of a part's token.
+  void set_token(const Allocation& allocation, AllocationPart& part, std::string hash);
   /// Returns an unpredictable token that no other call returns.
   std::string mint_token();
   void send_kill(Step& step, const Allocation& allocation);
@@ -101,6 +105,7 @@ class Allocations {
   std::unordered_map<AllocationId, Allocation> allocations_;
   /// The allocation of each task that has one.
   std::unordered_map<TaskKey, Allocation*> by_task_;
+  std::unordered_map<std::string, const Allocation*> by_token_;
   std::set<int> ports_;       ///< ports of live gangs
   std::uint64_t minted_ = 0;  ///< number of tokens
 };

@@ -80,6 +80,9 @@ const Command* Core::command(TaskKey task) const { return impl_->owners.commands
 const std::unordered_map<AllocationId, Allocation>& Core::allocations() const {
   return impl_->owners.allocations.all();
 }
+const std::unordered_map<std::string, const Allocation*>& Core::tokens() const {
+  return impl_->owners.allocations.by_token();
+}
 const std::map<AgentId, Agent>& Core::agents() const { return impl_->owners.agents.all(); }
 const std::map<std::string, scheduler::Scheduler>& Core::pools() const {
   return impl_->owners.queues.pools();

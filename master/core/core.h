@@ -122,6 +122,8 @@ class Core {
   const Command* command(TaskKey task) const;
   /// In no particular order.
   const std::unordered_map<AllocationId, Allocation>& allocations() const;
+  /// The allocation of each token of a live allocation, by the hash of the token.
+  const std::unordered_map<std::string, const Allocation*>& tokens() const;
   const std::map<AgentId, Agent>& agents() const;
   const std::map<std::string, scheduler::Scheduler>& pools() const;
   /// Administrators' settings by agent. An absent agent is in service.

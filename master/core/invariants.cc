@@ -49,6 +49,21 @@ void slots_are_disjoint(const Core& core, Broken& broken) {
   }
 }
 
+/// The token of each live part leads to its allocation, and no other token is known.
+void tokens_are_those_of_live_parts(const Core& core, Broken& broken) {
+  std::set<std::string> live;
+  for (const auto& [id, allocation] : core.allocations()) {
+    for (const AllocationPart& part : allocation.parts) {
+      if (part.token_hash.empty()) continue;
+      live.insert(part.token_hash);
+      const auto found = core.tokens().find(part.token_hash);
+      if (found == core.tokens().end() || found->second != &allocation)
+        broken.push_back("a token of " + id.value + " is unknown");
+    }
+  }
+  if (core.tokens().size() != live.size()) broken.push_back("the token of an ended allocation is known");
+}
+
 void allocations_belong_to_current_runs(const Core& core, Broken& broken) {
   for (const auto& [id, allocation] : core.allocations()) {
     if (allocation.task.as<CommandId>()) {
@@ -342,6 +357,7 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
 std::vector<std::string> broken_invariants(const Core& core) {
   Broken broken;
   slots_are_disjoint(core, broken);
+  tokens_are_those_of_live_parts(core, broken);
   allocations_belong_to_current_runs(core, broken);
   ended_objects_are_removed(core, broken);
   agents_of_allocations_are_connected_or_expire(core, broken);

@@ -74,16 +74,17 @@ enum class Mutant {
   kSurplusNotReleased,  ///< such a pilot stays after its allocation has ended
 
   // Agents that come and go.
-  kLeftNotForgotten,  ///< the settings of an agent that has left stay
-  kOldHelloAccepted,  ///< the delayed first message of an earlier connection replaces a later connection
-  kProblemScheduled,  ///< an agent with a problem gets work
-  kFaultScheduled,    ///< a slot with a problem gets work
-  kFaultCounted,      ///< a failure on a slot with a fault consumes a restart
-  kCheckSkipped,      ///< an enabled slot gets work before the check of its device has been answered
+  kLeftNotForgotten,   ///< the settings of an agent that has left stay
+  kOldHelloAccepted,   ///< the delayed first message of an earlier connection replaces a later connection
+  kProblemScheduled,   ///< an agent with a problem gets work
+  kFaultScheduled,     ///< a slot with a problem gets work
+  kFaultCounted,       ///< a failure on a slot with a fault consumes a restart
+  kCheckSkipped,       ///< an enabled slot gets work before the check of its device has been answered
 
   // Damaged checkpoints and leftovers.
   kDamageForgotten,     ///< a damaged checkpoint remains the one that runs start from
   kTokenForgotten,      ///< the hash of the token in a repeated start is not stored
+  kTokenOutlives,       ///< the token of an ended allocation is still known
   kLeftoversForgotten,  ///< an agent gets work while processes of ended allocations still run there
 };
 

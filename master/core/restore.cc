@@ -156,6 +156,7 @@ Status Allocations::restore(Step& step, Allocation row) {
                   [](const AllocationPart& part) { return part.state == AllocationState::kTerminated; });
   if (over) return contradiction("allocation " + id.value + " runs but has no part that does");
   for (const AllocationPart& part : allocation.parts) {
+    if (!part.token_hash.empty()) by_token_.emplace(part.token_hash, &allocation);
     if (part.state != AllocationState::kTerminated) {
       TRY(owners_.agents.restore_part(allocation, part, step.now));
     }

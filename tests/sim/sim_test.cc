@@ -55,6 +55,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"slot freed at kill", Mutant::kSlotFreedAtKill},
       {"lost counted", Mutant::kLostCounted},
       {"a token sent but not stored", Mutant::kTokenForgotten},
+      {"a token that outlives its allocation", Mutant::kTokenOutlives},
       {"restart not counted", Mutant::kRestartNotCounted},
       {"a trial that is always lost runs again", Mutant::kLostForever},
       {"a final failure run again", Mutant::kFinalRunAgain},

@@ -8,20 +8,19 @@ namespace {
 
 /// Returns the trial of the running allocation that has the token.
 std::optional<ConfirmedTrial> find_owner(const core::Core& core, const std::string& token_hash) {
-  for (const auto& [id, allocation] : core.allocations()) {
-    if (allocation.state == core::AllocationState::kTerminated || !allocation.has_token(token_hash)) continue;
-    const core::Trial* const trial = core.trial(allocation.task);
-    if (!trial) return std::nullopt;
-    const auto experiment = core.experiments().find(trial->experiment);
-    if (experiment == core.experiments().end()) return std::nullopt;
-    return ConfirmedTrial{.trial = trial->id,
-                          .run = allocation.run,
-                          .experiment = trial->experiment,
-                          .task = trial->task,
-                          .owner = {experiment->second.owner, experiment->second.workspace},
-                          .started = trial->started};
-  }
-  return std::nullopt;
+  const auto found = core.tokens().find(token_hash);
+  if (found == core.tokens().end()) return std::nullopt;
+  const core::Allocation& allocation = *found->second;
+  const core::Trial* const trial = core.trial(allocation.task);
+  if (!trial) return std::nullopt;
+  const auto experiment = core.experiments().find(trial->experiment);
+  if (experiment == core.experiments().end()) return std::nullopt;
+  return ConfirmedTrial{.trial = trial->id,
+                        .run = allocation.run,
+                        .experiment = trial->experiment,
+                        .task = trial->task,
+                        .owner = {experiment->second.owner, experiment->second.workspace},
+                        .started = trial->started};
 }
 
 }  // namespace

@@ -90,28 +90,10 @@ Result<Reporter> find_reporter(const Context& context, const Caller& caller, con
   if (token.empty() && !caller.credentials.user_token.empty()) return find_outside(context, caller, named);
   auto match = std::make_shared<std::optional<Reporter>>();
   TRY(context.loop.inspect([match, named, hash = token_hash(token)](const core::Core& core) {
-    const auto take = [&](const core::Allocation& allocation) {
-      if (allocation.state == core::AllocationState::kTerminated || !allocation.has_token(hash)) return;
-      const core::Trial* trial = core.trial(allocation.task);
-      if (!trial || !fits(named, allocation, *trial)) return;
-      *match = describe(core, allocation, *trial);
-    };
-    // The common cases are lookups by id; only a call that names neither scans all allocations.
-    if (named.allocation) {
-      const auto found = core.allocations().find(*named.allocation);
-      if (found != core.allocations().end()) take(found->second);
-      return;
-    }
-    if (named.trial) {
-      const auto trial = core.trials().find(*named.trial);
-      if (trial == core.trials().end()) return;
-      const auto& [id, its] = *trial;
-      const auto found =
-          core.allocations().find(AllocationId(its.task.value + "." + std::to_string(its.run)));
-      if (found != core.allocations().end()) take(found->second);
-      return;
-    }
-    for (const auto& [id, allocation] : core.allocations()) take(allocation);
+    const auto found = core.tokens().find(hash);
+    if (found == core.tokens().end()) return;
+    const core::Trial* const trial = core.trial(found->second->task);
+    if (trial && fits(named, *found->second, *trial)) *match = describe(core, *found->second, *trial);
   }));
   if (!token.empty() && *match) return std::move(**match);
   return fail(
