@@ -25,24 +25,20 @@ const pb::ServiceDescriptor& find_service(const char* full_name) {
   return *found;
 }
 
-bool parse(const grpc::ByteBuffer& bytes, pb::Message* message) {
-  grpc::ByteBuffer shared(bytes);  // the reader consumes its buffer; the slices are not copied
-  grpc::ProtoBufferReader reader(&shared);
-  return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
-}
-
-Error unreadable(const pb::Message& request) {
-  return {Code::kInvalidArgument,
-          "the request is not a " + request.GetDescriptor()->full_name() + "; text must be UTF-8",
-          {}};
-}
-
 grpc::Status serialize(const pb::Message& message, grpc::ByteBuffer* out) {
   bool own = false;
   return grpc::GenericSerialize<grpc::ProtoBufferWriter, pb::Message>(message, out, &own);
 }
 
 }  // namespace
+
+Status read_request(const grpc::ByteBuffer& bytes, pb::Message* request) {
+  grpc::ByteBuffer shared(bytes);  // the reader consumes its buffer; the slices are not copied
+  grpc::ProtoBufferReader reader(&shared);
+  if (reader.status().ok() && request->ParseFromZeroCopyStream(&reader)) return {};
+  return fail(Code::kInvalidArgument,
+              "the request is not a " + request->GetDescriptor()->full_name() + "; text must be UTF-8");
+}
 
 struct Service::Unary {
   const char* path;
@@ -131,9 +127,9 @@ grpc::ServerUnaryReactor* Service::serve(const Unary& method, grpc::CallbackServ
          // The body stays unread until the caller is known.
          const auto caller = authenticate(method.path, credentials, *context_.sessions);
          const std::unique_ptr<pb::Message> request(method.request.New());
-         if (caller && !parse(in, request.get())) {
+         if (const Status read = caller ? read_request(in, request.get()) : Status(); !read) {
            context_.calls->took(method.path, mono_now() - begun, false);
-           return reactor->Finish(to_grpc(unreadable(*request)));
+           return reactor->Finish(to_grpc(read));
          }
          const std::unique_ptr<pb::Message> response(method.response.New());
          const Status done =
@@ -149,30 +145,37 @@ grpc::ServerUnaryReactor* Service::defer(const char* path, grpc::CallbackServerC
                                          std::function<void(const Deferred&)> handler) {
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
   const Credentials credentials = read_credentials(*call);
-  const bool by_process = credentials.user_token.empty() && !credentials.allocation_token.empty();
-  const auto find_trial = [this, by_process, hash = token_hash(credentials.allocation_token)] {
+  const Requirement required = access(path)->requirement;
+  const auto find_trial = [this, by_process = credentials.user_token.empty(),
+                           hash = token_hash(credentials.allocation_token)] {
     return by_process ? context_.allocation_tokens->confirmed(hash) : nullptr;
   };
-  const auto read = [call, reactor, &bytes, request,
-                     handler = std::move(handler)](std::shared_ptr<const ConfirmedTrial> trial) {
-    if (!parse(bytes, request)) return reactor->Finish(to_grpc(unreadable(*request)));
-    handler({call, reactor, std::move(trial)});
+  const auto read = [call, reactor, &bytes, request, handler = std::move(handler)](
+                        std::shared_ptr<const ConfirmedTrial> trial, AgentCaller agent = {}) {
+    if (const Status done = read_request(bytes, request); !done) return reactor->Finish(to_grpc(done));
+    handler({call, reactor, std::move(trial), std::move(agent)});
   };
-  const Requirement required = access(path)->requirement;
   // The common case, a report of a process that has reported before, needs no worker.
-  auto trial = required == Requirement::kAllocation ? find_trial() : nullptr;
-  if (trial || required == Requirement::kAgent) {
+  if (auto trial = required == Requirement::kAllocation ? find_trial() : nullptr) {
     read(std::move(trial));
     return reactor;
   }
   post(context_.pools.ingest, reactor,
-       [this, call, reactor, read, find_trial, path, credentials, arrived = mono_now()] {
+       [this, call, reactor, read, find_trial, path, credentials, required, arrived = mono_now()] {
          if (call->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
          if (mono_now() - arrived > kQueuePatience) return reactor->Finish(to_grpc(busy()));
-         const auto caller = authenticate(path, credentials, *context_.sessions);
-         if (caller) return read(find_trial());
+         Status known;
+         if (required == Requirement::kAgent) {
+           auto agent = authorize_agent(peer_of(*call), context_.pool);
+           if (agent) return read(nullptr, std::move(*agent));
+           known = tl::unexpected(agent.error());
+         } else {
+           const auto caller = authenticate(path, credentials, *context_.sessions);
+           if (caller) return read(find_trial());
+           known = tl::unexpected(caller.error());
+         }
          context_.calls->took(path, mono_now() - arrived, false);
-         reactor->Finish(to_grpc(caller.error()));
+         reactor->Finish(to_grpc(known));
        });
   return reactor;
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "master/api/auth/agent_auth.h"
 #include "master/api/auth/allocation_tokens.h"
 #include "master/api/auth/authorize.h"
 #include "master/api/context.h"
@@ -21,11 +22,11 @@
 
 namespace det::api {
 
-/// Request of a deferred call as it arrived. Parsed into `message` when the caller is authenticated.
+/// Request of a call as it arrived: it stays unread until the caller is authenticated.
 template <typename Request>
 struct Unread {
-  grpc::ByteBuffer bytes;
-  mutable Request message;
+  grpc::ByteBuffer bytes;   ///< shared by copies
+  mutable Request message;  ///< of a deferred call, when the caller is authenticated
 };
 
 /// One call of a deferred method.
@@ -34,7 +35,30 @@ struct Deferred {
   grpc::ServerUnaryReactor* reactor;  ///< the handler finishes it once
   /// Trial of the caller, if that is a process whose token is confirmed. The request may name another one.
   std::shared_ptr<const ConfirmedTrial> trial;
+  AgentCaller agent;  ///< the caller of a method of agents
 };
+
+/// An authorized stream.
+template <typename Request>
+struct Authorized {
+  Caller caller;
+  std::shared_ptr<const Request> request;
+};
+
+/// Parses the bytes of a request. Errors: kInvalidArgument.
+Status read_request(const grpc::ByteBuffer& bytes, google::protobuf::Message* request);
+
+/// Authenticates the caller of `method`, reads its request, and applies the rules. Blocks. Errors: those of
+/// authorize() and read_request().
+template <typename Request>
+Result<Authorized<Request>> read_authorized(const Context& context, const char* method,
+                                            const Credentials& credentials, const grpc::ByteBuffer& bytes) {
+  TRY_ASSIGN(Caller caller, authenticate(method, credentials, *context.sessions));
+  auto request = std::make_shared<Request>();
+  TRY(read_request(bytes, request.get()));
+  TRY(check_rules(method, caller, request.get(), context.sessions->pool()));
+  return Authorized<Request>{std::move(caller), std::move(request)};
+}
 
 }  // namespace det::api
 
@@ -87,9 +111,9 @@ class Service : public grpc::Service {
     unary(method, handler, default_pool(method.path));
   }
 
-  /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. The
-  /// handler runs on a thread of gRPC or on a worker and must not block. Its caller is authenticated, except
-  /// an agent.
+  /// Serves a method that authorizes its caller itself and may reply long after the handler has returned. Its
+  /// caller is authenticated. The handler runs on a thread of gRPC or on a worker and must not block; that of
+  /// a method of agents runs on a worker and may.
   template <typename S, typename Request, typename Response>
   void deferred(UnaryMethod<Request, Response> method,
                 void (S::*handler)(const Deferred&, const Request*, Response*)) {
@@ -103,16 +127,17 @@ class Service : public grpc::Service {
                            });
             }));
   }
-  /// Serves a stream. Its handler authorizes the caller, runs on a thread of gRPC, and must not block.
+  /// Serves a stream. Its handler runs on a thread of gRPC and must not block. The stream admits its caller
+  /// before it reads the request.
   template <typename S, typename Request, typename Response>
   void server_stream(ServerStreamMethod<Request, Response> method,
                      grpc::ServerWriteReactor<Response>* (S::*handler)(grpc::CallbackServerContext*,
-                                                                       const Request*)) {
+                                                                       const Unread<Request>&)) {
     add(method.path, grpc::internal::RpcMethod::SERVER_STREAMING,
-        new grpc::internal::CallbackServerStreamingHandler<Request, Response>(
+        new grpc::internal::CallbackServerStreamingHandler<Unread<Request>, Response>(
             [self = static_cast<S*>(this), handler](grpc::CallbackServerContext* call,
-                                                    const Request* request) {
-              return (self->*handler)(call, request);
+                                                    const Unread<Request>* request) {
+              return (self->*handler)(call, *request);
             }));
   }
   template <typename S, typename Request, typename Response>

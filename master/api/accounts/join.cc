@@ -167,9 +167,8 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
   return admitted;
 }
 
-Status JoinService::renew(const v1::RenewRequest& request, const AgentPeer& peer,
+Status JoinService::renew(const v1::RenewRequest& request, const AgentCaller& caller,
                           v1::JoinResponse* response) const {
-  TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, context_.pool));
   if (!authority_)
     return fail(Code::kFailedPrecondition, "without TLS an agent has a token, which is not renewed");
   // The id comes from the present certificate, never from the request.
@@ -180,10 +179,7 @@ Status JoinService::renew(const v1::RenewRequest& request, const AgentPeer& peer
 }
 
 void JoinService::Renew(const Deferred& call, const v1::RenewRequest* request, v1::JoinResponse* response) {
-  post(context_.pools.steer, call.reactor,
-       [this, reactor = call.reactor, request, response, peer = peer_of(*call.context)] {
-         reactor->Finish(to_grpc(renew(*request, peer, response)));
-       });
+  call.reactor->Finish(to_grpc(renew(*request, call.agent, response)));
 }
 
 }  // namespace det::api

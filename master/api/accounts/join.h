@@ -53,7 +53,7 @@ class JoinService final : public Service {
   /// Signs a certificate for the request, or takes over its secret without TLS.
   Result<std::pair<std::string, db::AgentCertificate>> issue(const v1::JoinRequest& request,
                                                              const AgentId& agent) const;
-  Status renew(const v1::RenewRequest& request, const AgentPeer& peer, v1::JoinResponse* response) const;
+  Status renew(const v1::RenewRequest& request, const AgentCaller& caller, v1::JoinResponse* response) const;
   const std::shared_ptr<const Authority> authority_;
 };
 

@@ -45,13 +45,13 @@ std::uint64_t first_after(std::int64_t offset) {
 class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResponse>,
                               public std::enable_shared_from_this<Reader> {
  public:
-  Reader(MasterService& service, grpc::CallbackServerContext* call, const v1::MasterLogsRequest& request)
+  Reader(MasterService& service, grpc::CallbackServerContext* call,
+         const Unread<v1::MasterLogsRequest>& request)
       : service_(service),
         context_(service.context_),
         call_(call),
         credentials_(read_credentials(*call)),
-        request_(std::make_shared<const v1::MasterLogsRequest>(request)),
-        left_(request.limit() > 0 ? static_cast<std::size_t>(request.limit()) : SIZE_MAX) {}
+        bytes_(request.bytes) {}
 
   void start() {
     self_ = shared_from_this();
@@ -85,10 +85,12 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   void on_edge(loop::Workers::Job job) { context_.edge.post(std::move(job)); }
 
   void open() {
-    const auto caller = authorize(kMasterLogs, credentials_, *context_.sessions, request_.get());
-    if (!caller) return Finish(to_grpc(caller.error()));
+    auto admitted = read_authorized<v1::MasterLogsRequest>(context_, kMasterLogs, credentials_, bytes_);
+    if (!admitted) return Finish(to_grpc(admitted.error()));
+    request_ = std::move(admitted->request);
+    if (request_->limit() > 0) left_ = static_cast<std::size_t>(request_->limit());
     // Recorded like a change: the log may contain data of all users.
-    audit(context_.pool, *caller, kMasterLogs, request_.get(), {});
+    audit(context_.pool, admitted->caller, kMasterLogs, request_.get(), {});
     // Opens the response of the gateway, although the first line may take long.
     call_->AddInitialMetadata("x-det-open", "1");
     StartSendInitialMetadata();
@@ -150,8 +152,9 @@ class MasterService::Reader : public grpc::ServerWriteReactor<v1::MasterLogsResp
   const Context& context_;
   grpc::CallbackServerContext* const call_;
   const Credentials credentials_;
-  const std::shared_ptr<const v1::MasterLogsRequest> request_;
-  std::size_t left_;  ///< remaining lines
+  const grpc::ByteBuffer bytes_;
+  std::shared_ptr<const v1::MasterLogsRequest> request_;  ///< set when the caller is authorized
+  std::size_t left_ = SIZE_MAX;                           ///< remaining lines
   std::uint64_t after_ = 0;
   bool waiting_ = false, finished_ = false;
   std::optional<grpc::Status> ended_;  ///< set when the stream has to end
@@ -249,8 +252,8 @@ Status MasterService::DeleteClusterMessage(const Caller&, const v1::DeleteCluste
 }
 
 grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterService::MasterLogs(
-    grpc::CallbackServerContext* call, const v1::MasterLogsRequest* request) {
-  auto reader = std::make_shared<Reader>(*this, call, *request);
+    grpc::CallbackServerContext* call, const Unread<v1::MasterLogsRequest>& request) {
+  auto reader = std::make_shared<Reader>(*this, call, request);
   reader->start();
   return reader.get();
 }

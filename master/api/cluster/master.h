@@ -36,7 +36,7 @@ class MasterService final : public Service {
   /// Streams the last lines of this process's log, oldest first. A negative offset counts from the end. With
   /// `follow` new lines are sent as they are written.
   grpc::ServerWriteReactor<v1::MasterLogsResponse>* MasterLogs(grpc::CallbackServerContext* call,
-                                                               const v1::MasterLogsRequest* request);
+                                                               const Unread<v1::MasterLogsRequest>& request);
 
   /// Sends new lines to streams that follow. Called on the edge worker several times a second.
   void tick();

@@ -262,8 +262,8 @@ Result<std::string> targets(const Context& context) {
 /// One scrape. Runs on a worker and sends one message. Deletes itself.
 class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
  public:
-  Scraping(const Context& context, Credentials credentials, v1::ScrapeRequest request)
-      : context_(context), credentials_(std::move(credentials)), request_(std::move(request)) {
+  Scraping(const Context& context, Credentials credentials, const Unread<v1::ScrapeRequest>& request)
+      : context_(context), credentials_(std::move(credentials)), bytes_(request.bytes) {
     if (!context_.pools.read.try_post([this] { run(); })) Finish(to_grpc(busy()));
   }
   void OnWriteDone(bool ok) override { Finish(ok ? grpc::Status::OK : grpc::Status::CANCELLED); }
@@ -277,16 +277,18 @@ class Scraping : public grpc::ServerWriteReactor<v1::ScrapeResponse> {
     StartWrite(&response_);
   }
   Result<std::string> answer() {
-    TRY(authorize(kScrapeMethod, credentials_, *context_.sessions, &request_));
-    if (request_.what() == "state") return state_text(context_);
-    if (request_.what() == "master") return master_text(context_);
-    if (request_.what() == "targets") return targets(context_);
+    TRY_ASSIGN(const auto admitted,
+               read_authorized<v1::ScrapeRequest>(context_, kScrapeMethod, credentials_, bytes_));
+    const std::string& what = admitted.request->what();
+    if (what == "state") return state_text(context_);
+    if (what == "master") return master_text(context_);
+    if (what == "targets") return targets(context_);
     return fail(Code::kInvalidArgument, "what: state, master or targets was expected");
   }
 
   const Context& context_;
   const Credentials credentials_;
-  const v1::ScrapeRequest request_;
+  const grpc::ByteBuffer bytes_;
   v1::ScrapeResponse response_;
 };
 
@@ -318,9 +320,9 @@ PrometheusService::PrometheusService(const Context& context)
   server_stream(v1::PrometheusService::Scrape, &PrometheusService::Scrape);
 }
 
-grpc::ServerWriteReactor<v1::ScrapeResponse>* PrometheusService::Scrape(grpc::CallbackServerContext* call,
-                                                                        const v1::ScrapeRequest* request) {
-  return new Scraping(context_, read_credentials(*call), *request);
+grpc::ServerWriteReactor<v1::ScrapeResponse>* PrometheusService::Scrape(
+    grpc::CallbackServerContext* call, const Unread<v1::ScrapeRequest>& request) {
+  return new Scraping(context_, read_credentials(*call), request);
 }
 
 }  // namespace det::api

@@ -34,7 +34,7 @@ class PrometheusService final : public Service {
   /// `what` selects the text: "state" (cluster), "master" (process) or "targets" (JSON list of exporters on
   /// agents for service discovery). Errors: kInvalidArgument; kUnavailable.
   grpc::ServerWriteReactor<v1::ScrapeResponse>* Scrape(grpc::CallbackServerContext* call,
-                                                       const v1::ScrapeRequest* request);
+                                                       const Unread<v1::ScrapeRequest>& request);
 };
 
 }  // namespace det::api

@@ -149,8 +149,8 @@ Status CheckpointService::GetCheckpoint(const Caller& caller, const v1::GetCheck
 }
 
 grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* CheckpointService::DownloadCheckpoint(
-    grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request) {
-  return (new Download(context_, call, "/det.v1.CheckpointService/DownloadCheckpoint", *request))->start();
+    grpc::CallbackServerContext* call, const Unread<v1::DownloadCheckpointRequest>& request) {
+  return (new Download(context_, call, "/det.v1.CheckpointService/DownloadCheckpoint", request))->start();
 }
 
 }  // namespace det::api

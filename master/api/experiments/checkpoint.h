@@ -22,7 +22,7 @@ class CheckpointService final : public Service {
   /// kFailedPrecondition when the master cannot read the storage; kResourceExhausted when the caller has too
   /// many streams; kDeadlineExceeded when the client does not read.
   grpc::ServerWriteReactor<v1::DownloadCheckpointResponse>* DownloadCheckpoint(
-      grpc::CallbackServerContext* call, const v1::DownloadCheckpointRequest* request);
+      grpc::CallbackServerContext* call, const Unread<v1::DownloadCheckpointRequest>& request);
   // checkpoint_changes.cc
 
   /// Stores a completed checkpoint that a process of a trial reports. Idempotent by uuid. Errors:

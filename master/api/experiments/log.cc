@@ -20,16 +20,25 @@ constexpr std::int64_t kTrialLogPage = 1000;
 // Lines of a tail without a limit.
 constexpr std::int64_t kMaxLogTail = 10'000;
 
+/// Parameters of one log stream.
+struct LogReading {
+  std::shared_ptr<const google::protobuf::Message> request;
+  db::LogFilter filter;
+  std::int64_t limit = 0;  ///< maximum number of lines; 0: all
+  bool follow = false;
+};
+
 /// One log stream. Keeps itself alive until gRPC calls OnDone.
 class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable_shared_from_this<Reader> {
  public:
-  Reader(const Context& context, grpc::CallbackServerContext* call, LogReading reading)
+  /// Authorizes the caller and reads the request. Blocks.
+  using Admit = std::function<Result<LogReading>(const Credentials&)>;
+  Reader(const Context& context, grpc::CallbackServerContext* call, const char* method, Admit admit)
       : context_(context),
         call_(call),
+        method_(method),
         credentials_(read_credentials(*call)),
-        reading_(std::move(reading)),
-        filter_(reading_.filter),
-        left_(reading_.limit) {}
+        admit_(std::move(admit)) {}
 
   void start() {
     self_ = shared_from_this();
@@ -66,11 +75,11 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   // ---- worker
 
   void open() {
-    auto caller = authorize(reading_.method, credentials_, *context_.sessions, reading_.request.get());
-    if (!caller) return finish_later(caller.error());
-    auto task = reading_.task(context_.pool);
-    if (!task) return finish_later(task.error());
-    filter_.task = std::move(*task);
+    auto reading = admit_(credentials_);
+    if (!reading) return finish_later(reading.error());
+    filter_ = std::move(reading->filter);
+    left_ = reading->limit;
+    follow_ = reading->follow;
     const auto facts = db::get_task(context_.pool, filter_.task);
     if (!facts) return finish_later(facts.error());
     // Log lines of commands carry no trial id.
@@ -80,12 +89,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     StartSendInitialMetadata();
     // Every stream is registered, not only those that follow: long reads end as well when the caller's rights
     // do.
-    watched_ = context_.streams->open(reading_.method, credentials_, reading_.request,
+    watched_ = context_.streams->open(method_, credentials_, std::move(reading->request),
                                       [weak = weak_from_this()](const Error& error) {
                                         if (auto self = weak.lock())
                                           self->on_edge([self, error] { self->cut(error); });
                                       });
-    if (reading_.follow) {
+    if (follow_) {
       // Subscribed before the first read, so that no change is missed. The listener keeps the reader alive
       // until it is unsubscribed.
       subscription_ = context_.hub.subscribe(
@@ -99,12 +108,12 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   void read() {
     // The end is read before the lines: if the task had ended, the lines are complete.
     bool ended = false;
-    if (reading_.follow) {
+    if (follow_) {
       auto task = db::get_task(context_.pool, filter_.task);
       if (!task) return finish_later(task.error());
       ended = task->ended;
     }
-    if (!reading_.follow && !filter_.descending && !last_) {
+    if (!follow_ && !filter_.descending && !last_) {
       db::LogFilter tail = filter_;
       tail.descending = true;
       tail.limit = 1;
@@ -156,14 +165,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     if (canceled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
     if (rows.empty()) {
-      if (!reading_.follow || ended) return finish(grpc::Status::OK);
+      if (!follow_ || ended) return finish(grpc::Status::OK);
       // A change that arrived during the read is handled now.
       state_ = State::kWaiting;
       if (news_) read_again();
       return;
     }
     newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
-    if (filter_.descending && reading_.follow) {
+    if (filter_.descending && follow_) {
       // A followed log runs forward, its tail included.
       std::reverse(rows.begin(), rows.end());
     }
@@ -180,13 +189,13 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     filter_.after_id = newest_;
     if (left_ > 0) {
       left_ -= static_cast<std::int64_t>(rows_.size());
-      if (left_ <= 0 && !reading_.follow) return finish(grpc::Status::OK);
+      if (left_ <= 0 && !follow_) return finish(grpc::Status::OK);
       if (left_ <= 0) left_ = 0;
     }
     if (last_ && newest_ >= *last_) return finish(grpc::Status::OK);
     if (filter_.descending) {
       // A tail is one page; following continues forward from it.
-      if (!reading_.follow) return finish(grpc::Status::OK);
+      if (!follow_) return finish(grpc::Status::OK);
       filter_.descending = false;
       left_ = 0;
     }
@@ -209,11 +218,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
 
   const Context& context_;
   grpc::CallbackServerContext* const call_;
+  const char* const method_;
   const Credentials credentials_;
-  const LogReading reading_;
+  const Admit admit_;
+  // Set by open().
   TrialId trial_;  ///< 0 for the log of a command
   db::LogFilter filter_;
-  std::int64_t left_;  ///< remaining lines; 0: no limit
+  std::int64_t left_ = 0;  ///< remaining lines; 0: no limit
+  bool follow_ = false;
   // Highest id read so far.
   std::int64_t newest_ = 0;
   // Highest id when the first read began. A log that grows faster than it is read ends there, unless
@@ -232,8 +244,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   std::shared_ptr<Reader> self_;
 };
 
-}  // namespace
-
+/// Filter of a request, without its task.
 template <typename Request>
 db::LogFilter log_filter(const Request& request) {
   db::LogFilter filter;
@@ -251,18 +262,36 @@ db::LogFilter log_filter(const Request& request) {
   if (request.has_timestamp_after()) filter.after = from_proto(request.timestamp_after());
   filter.search = request.search_text();
   filter.regex = request.enable_regex();
+  filter.after_id = request.after_id();
   return filter;
 }
 
-template db::LogFilter log_filter(const v1::TrialLogsRequest& request);
-template db::LogFilter log_filter(const v1::TaskLogsRequest& request);
+}  // namespace
 
+template <typename Request>
 grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
-                                                 LogReading reading) {
-  auto reader = std::make_shared<Reader>(context, call, std::move(reading));
+                                                 const char* method, const Unread<Request>& unread,
+                                                 Result<TaskId> (*task)(const Request&, db::Pool&)) {
+  const auto admit_reading = [&context, method, bytes = unread.bytes,
+                              task](const Credentials& credentials) -> Result<LogReading> {
+    TRY_ASSIGN(const auto admitted, read_authorized<Request>(context, method, credentials, bytes));
+    const Request& request = *admitted.request;
+    LogReading reading{admitted.request, log_filter(request), request.limit(), request.follow()};
+    TRY_ASSIGN(reading.filter.task, task(request, context.pool));
+    return reading;
+  };
+  auto reader = std::make_shared<Reader>(context, call, method, admit_reading);
   reader->start();
   return reader.get();
 }
+
+template grpc::ServerWriteReactor<v1::LogEntry>* read_log(
+    const Context& context, grpc::CallbackServerContext* call, const char* method,
+    const Unread<v1::TrialLogsRequest>& unread,
+    Result<TaskId> (*task)(const v1::TrialLogsRequest&, db::Pool&));
+template grpc::ServerWriteReactor<v1::LogEntry>* read_log(
+    const Context& context, grpc::CallbackServerContext* call, const char* method,
+    const Unread<v1::TaskLogsRequest>& unread, Result<TaskId> (*task)(const v1::TaskLogsRequest&, db::Pool&));
 
 LogService::LogService(const Context& context) : Service(context, v1::LogService::full_name) {
   server_stream(v1::LogService::TrialLogs, &LogService::TrialLogs);
@@ -274,18 +303,12 @@ LogService::LogService(const Context& context) : Service(context, v1::LogService
 }
 
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,
-                                                              const v1::TrialLogsRequest* request) {
-  LogReading reading{.method = "/det.v1.LogService/TrialLogs",
-                     .request = std::make_shared<const v1::TrialLogsRequest>(*request),
-                     .task = [id = TrialId(request->trial_id())](db::Pool& pool) -> Result<TaskId> {
-                       TRY_ASSIGN(const auto row, db::get_trial(pool, id));
-                       return row.trial.task;
-                     },
-                     .filter = log_filter(*request),
-                     .limit = request->limit(),
-                     .follow = request->follow()};
-  reading.filter.after_id = request->after_id();
-  return read_log(context_, call, std::move(reading));
+                                                              const Unread<v1::TrialLogsRequest>& request) {
+  const auto task = +[](const v1::TrialLogsRequest& read, db::Pool& pool) -> Result<TaskId> {
+    TRY_ASSIGN(const auto row, db::get_trial(pool, TrialId(read.trial_id())));
+    return row.trial.task;
+  };
+  return read_log(context_, call, "/det.v1.LogService/TrialLogs", request, task);
 }
 
 }  // namespace det::api

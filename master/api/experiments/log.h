@@ -15,7 +15,7 @@ class LogService final : public Service {
   /// Streams log lines in order of id. With `follow` the stream continues until the trial has ended and all
   /// its lines are sent.
   grpc::ServerWriteReactor<v1::LogEntry>* TrialLogs(grpc::CallbackServerContext* call,
-                                                    const v1::TrialLogsRequest* request);
+                                                    const Unread<v1::TrialLogsRequest>& request);
 
   // Retention (log_retention.cc). Errors of the three changes: kInvalidArgument for a number of days that is
   // not from -1 to 32767.
@@ -33,22 +33,11 @@ class LogService final : public Service {
                      v1::CleanupLogsResponse* response);
 };
 
-/// Parameters of one log stream.
-struct LogReading {
-  const char* method = "";                                   ///< full method name, for authorization
-  std::shared_ptr<const google::protobuf::Message> request;  ///< also for authorization
-  /// Resolves the task. Called on a worker after the caller has been authorized.
-  std::function<Result<TaskId>(db::Pool&)> task;
-  db::LogFilter filter;    ///< without the task
-  std::int64_t limit = 0;  ///< maximum number of lines; 0: all
-  bool follow = false;
-};
-/// Starts a log stream. The result is owned by gRPC and deletes itself.
-grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
-                                                 LogReading reading);
-
-/// Filter of a request, without task and page. Defined for TrialLogsRequest and TaskLogsRequest.
+/// Streams the log of the task that `task` finds for an authorized request, as LogService::TrialLogs does.
+/// The stream is owned by gRPC and deletes itself. Defined for TrialLogsRequest and TaskLogsRequest.
 template <typename Request>
-db::LogFilter log_filter(const Request& request);
+grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::CallbackServerContext* call,
+                                                 const char* method, const Unread<Request>& request,
+                                                 Result<TaskId> (*task)(const Request&, db::Pool&));
 
 }  // namespace det::api

@@ -219,8 +219,8 @@ Status MediaService::GetTrialFiles(const Caller&, const v1::GetTrialFilesRequest
 }
 
 grpc::ServerWriteReactor<v1::DownloadTrialFileResponse>* MediaService::DownloadTrialFile(
-    grpc::CallbackServerContext* call, const v1::DownloadTrialFileRequest* request) {
-  return (new FileDownload(context_, call, "/det.v1.MediaService/DownloadTrialFile", *request))->start();
+    grpc::CallbackServerContext* call, const Unread<v1::DownloadTrialFileRequest>& request) {
+  return (new FileDownload(context_, call, "/det.v1.MediaService/DownloadTrialFile", request))->start();
 }
 
 }  // namespace det::api

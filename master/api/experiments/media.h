@@ -27,7 +27,7 @@ class MediaService final : public Service {
   Status GetTrialFiles(const Caller& caller, const v1::GetTrialFilesRequest& request,
                        v1::GetTrialFilesResponse* response);
   grpc::ServerWriteReactor<v1::DownloadTrialFileResponse>* DownloadTrialFile(
-      grpc::CallbackServerContext* call, const v1::DownloadTrialFileRequest* request);
+      grpc::CallbackServerContext* call, const Unread<v1::DownloadTrialFileRequest>& request);
   // The master keeps no requests for traces: the trial's process knows its own, and the stored trace answers
   // after its end. Defined in profile.cc.
   Status ProfileTrial(const Caller& caller, const v1::ProfileTrialRequest& request,

@@ -13,7 +13,10 @@ constexpr std::int64_t kReportsPerPage = 1000, kBytesPerPage = 256 << 10;
 /// One stream: the reports of one trial after the other, in pages.
 class ReportStream final : public PacedStream<v1::GetMetricsRequest, v1::GetMetricsResponse> {
  public:
-  using PacedStream::PacedStream;
+  /// `group`: the only group to send; "": that of the request.
+  ReportStream(const Context& context, grpc::CallbackServerContext* call, const char* method,
+               const Unread<v1::GetMetricsRequest>& request, std::string group = "")
+      : PacedStream(context, call, method, request), group_(std::move(group)) {}
 
  private:
   Status run() override {
@@ -29,8 +32,10 @@ class ReportStream final : public PacedStream<v1::GetMetricsRequest, v1::GetMetr
   }
 
   Status send_reports(TrialId trial) {
-    db::ReportFilter filter{
-        .trial = trial, .group = request().group(), .limit = kReportsPerPage, .bytes = kBytesPerPage};
+    db::ReportFilter filter{.trial = trial,
+                            .group = group_.empty() ? request().group() : group_,
+                            .limit = kReportsPerPage,
+                            .bytes = kBytesPerPage};
     v1::GetMetricsResponse page;
     while (true) {
       TRY_ASSIGN(const auto rows, db::list_reports(context_.stream_pool, filter));
@@ -54,32 +59,27 @@ class ReportStream final : public PacedStream<v1::GetMetricsRequest, v1::GetMetr
     json_to_struct(row.point.metrics,
                    (*out->mutable_metrics()->mutable_fields())[key].mutable_struct_value());
   }
-};
 
-v1::GetMetricsRequest in_group(v1::GetMetricsRequest request, const char* group) {
-  request.set_group(group);
-  return request;
-}
+  const std::string group_;
+};
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetMetrics(
-    grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return (new ReportStream(context_, call, "/det.v1.TrialService/GetMetrics", *request))->start();
+    grpc::CallbackServerContext* call, const Unread<v1::GetMetricsRequest>& request) {
+  return (new ReportStream(context_, call, "/det.v1.TrialService/GetMetrics", request))->start();
 }
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetTrainingMetrics(
-    grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return (new ReportStream(context_, call, "/det.v1.TrialService/GetTrainingMetrics",
-                           in_group(*request, "training")))
-      ->start();
+    grpc::CallbackServerContext* call, const Unread<v1::GetMetricsRequest>& request) {
+  const char* const method = "/det.v1.TrialService/GetTrainingMetrics";
+  return (new ReportStream(context_, call, method, request, "training"))->start();
 }
 
 grpc::ServerWriteReactor<v1::GetMetricsResponse>* TrialService::GetValidationMetrics(
-    grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request) {
-  return (new ReportStream(context_, call, "/det.v1.TrialService/GetValidationMetrics",
-                           in_group(*request, "validation")))
-      ->start();
+    grpc::CallbackServerContext* call, const Unread<v1::GetMetricsRequest>& request) {
+  const char* const method = "/det.v1.TrialService/GetValidationMetrics";
+  return (new ReportStream(context_, call, method, request, "validation"))->start();
 }
 
 }  // namespace det::api

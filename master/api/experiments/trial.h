@@ -33,13 +33,13 @@ class TrialService final : public Service {
   /// Streams all visible metric reports of up to 1000 trials, of one group or all; trial by trial, then by
   /// group and step. Errors: kNotFound; kUnavailable (too many streams).
   grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetMetrics(grpc::CallbackServerContext* call,
-                                                               const v1::GetMetricsRequest* request);
+                                                               const Unread<v1::GetMetricsRequest>& request);
   /// GetMetrics of the group "training".
-  grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetTrainingMetrics(grpc::CallbackServerContext* call,
-                                                                       const v1::GetMetricsRequest* request);
+  grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetTrainingMetrics(
+      grpc::CallbackServerContext* call, const Unread<v1::GetMetricsRequest>& request);
   /// GetMetrics of the group "validation".
   grpc::ServerWriteReactor<v1::GetMetricsResponse>* GetValidationMetrics(
-      grpc::CallbackServerContext* call, const v1::GetMetricsRequest* request);
+      grpc::CallbackServerContext* call, const Unread<v1::GetMetricsRequest>& request);
   /// Returns metric series of up to 100 trials, downsampled to max_datapoints. Errors: kNotFound;
   /// kInvalidArgument.
   Status CompareTrials(const Caller& caller, const v1::CompareTrialsRequest& request,

@@ -16,8 +16,8 @@ constexpr int kMaxAgentLogLines = 10'000;
 /// Streams one archive from the database in chunks. Deletes itself.
 class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse> {
  public:
-  CodeArchiveSender(const Context& context, AgentPeer peer, std::string digest)
-      : context_(context), peer_(std::move(peer)), digest_(std::move(digest)) {
+  CodeArchiveSender(const Context& context, AgentPeer peer, const Unread<v1::GetContextRequest>& request)
+      : context_(context), peer_(std::move(peer)), request_(request.bytes) {
     if (!context_.pools.ingest.try_post([this] { load(); })) {
       Finish(to_grpc(busy()));
     }
@@ -30,7 +30,9 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
     // The certificate is checked on the worker because it needs the database.
     auto caller = authorize_agent(peer_, context_.pool);
     if (!caller) return Finish(to_grpc(caller.error()));
-    auto bytes = db::get_code_archive(context_.pool, digest_);
+    v1::GetContextRequest request;
+    if (const Status read = read_request(request_, &request); !read) return Finish(to_grpc(read));
+    auto bytes = db::get_code_archive(context_.pool, request.digest());
     if (!bytes) return Finish(to_grpc(bytes.error()));
     bytes_ = std::move(*bytes);
     next();
@@ -44,7 +46,7 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
 
   const Context& context_;
   const AgentPeer peer_;
-  const std::string digest_;
+  const grpc::ByteBuffer request_;
   std::string bytes_;
   std::size_t sent_ = 0;
   v1::GetContextResponse response_;
@@ -53,8 +55,8 @@ class CodeArchiveSender : public grpc::ServerWriteReactor<v1::GetContextResponse
 }  // namespace
 
 grpc::ServerWriteReactor<v1::GetContextResponse>* AgentService::GetContext(
-    grpc::CallbackServerContext* call, const v1::GetContextRequest* request) {
-  return new CodeArchiveSender(context_, peer_of(*call), request->digest());
+    grpc::CallbackServerContext* call, const Unread<v1::GetContextRequest>& request) {
+  return new CodeArchiveSender(context_, peer_of(*call), request);
 }
 
 namespace {
@@ -68,8 +70,8 @@ Status may_log(const AgentCaller& caller, const AllocationId& allocation, db::Po
 }
 
 /// Checks a request and converts it to a batch without `done`. Blocks on the database.
-Result<db::LogBatch> read_batch(const AgentPeer& peer, const v1::ShipLogsRequest& request, db::Pool& pool) {
-  TRY_ASSIGN(const AgentCaller caller, authorize_agent(peer, pool));
+Result<db::LogBatch> read_batch(const AgentCaller& caller, const v1::ShipLogsRequest& request,
+                                db::Pool& pool) {
   TRY(caller.check_name(request.agent_id()));
   if (!is_agent_name(request.allocation_id(), 256) || request.first_line() < 1 ||
       request.lines_size() > kMaxAgentLogLines) {
@@ -113,25 +115,23 @@ std::optional<std::int64_t> drop_beyond_quota(const Context& context, db::LogBat
 void AgentService::ShipLogs(const Deferred& call, const v1::ShipLogsRequest* request,
                             v1::ShipLogsResponse* response) {
   grpc::ServerUnaryReactor* const reactor = call.reactor;
-  post(context_.pools.ingest, reactor, [this, reactor, request, response, peer = peer_of(*call.context)] {
-    auto batch = read_batch(peer, *request, context_.pool);
-    if (!batch) return reactor->Finish(to_grpc(batch.error()));
-    if (const auto next = drop_beyond_quota(context_, *batch)) {
-      response->set_next_line(*next);
-      return reactor->Finish(grpc::Status::OK);
-    }
-    // Runs on the bulk writer's thread once the batch is durable.
-    batch->done = [this, reactor, response, task = batch->task,
-                   lines = batch->lines.size()](Result<std::int64_t> next) {
-      if (!next) return reactor->Finish(to_grpc(next.error()));
-      response->set_next_line(*next);
-      context_.calls->log_lines += lines;
-      context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
-      reactor->Finish(grpc::Status::OK);
-    };
-    // A refusal throttles the agent: it repeats the batch after a pause.
-    if (!context_.bulk.try_push(std::move(*batch))) reactor->Finish(to_grpc(busy()));
-  });
+  auto batch = read_batch(call.agent, *request, context_.pool);
+  if (!batch) return reactor->Finish(to_grpc(batch.error()));
+  if (const auto next = drop_beyond_quota(context_, *batch)) {
+    response->set_next_line(*next);
+    return reactor->Finish(grpc::Status::OK);
+  }
+  // Runs on the bulk writer's thread once the batch is durable.
+  batch->done = [this, reactor, response, task = batch->task,
+                 lines = batch->lines.size()](Result<std::int64_t> next) {
+    if (!next) return reactor->Finish(to_grpc(next.error()));
+    response->set_next_line(*next);
+    context_.calls->log_lines += lines;
+    context_.hub.publish({.kind = loop::Change::Kind::kLogs, .task = task});
+    reactor->Finish(grpc::Status::OK);
+  };
+  // A refusal throttles the agent: it repeats the batch after a pause.
+  if (!context_.bulk.try_push(std::move(*batch))) reactor->Finish(to_grpc(busy()));
 }
 
 }  // namespace det::api

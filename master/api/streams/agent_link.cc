@@ -121,7 +121,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         if (std::exchange(hello_seen_, true))
           return refuse({Code::kInvalidArgument, "a link has one hello", {}});
         // The next read starts after the core has accepted the agent: no update precedes the Welcome.
-        return identify(message.hello());
+        return hello(message.hello());
       case v1::AgentMessage::kHeartbeat: {
         v1::AgentCommand command;
         command.mutable_heartbeat();
@@ -162,37 +162,29 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
     if (!finished()) read_next();
   }
 
-  /// Authenticates the agent on a worker, then continues with hello() on the edge worker.
-  void identify(v1::Hello hello) {
-    const bool taken =
-        context_.pools.steer.try_post([self = shared_from_this(), hello = std::move(hello)]() mutable {
-          auto caller = authorize_agent(self->peer_, self->context_.pool);
-          if (caller) {
-            if (auto named = caller->check_name(hello.agent_id()); !named)
-              caller = tl::unexpected(named.error());
-          }
-          self->on_edge([self, hello = std::move(hello), caller = std::move(caller)]() mutable {
-            if (self->finished()) return;
-            if (!caller) return self->refuse(caller.error());
-            // The pool of the join token is binding; an agent may not choose another.
-            if (!caller->pool.empty() && !hello.pool().empty() && caller->pool != hello.pool())
-              return self->refuse(
-                  {Code::kPermissionDenied, "this agent joined the resource pool " + caller->pool, {}});
-            if (!caller->pool.empty()) hello.set_pool(caller->pool);
-            self->hello(hello);
-          });
-        });
-    if (!taken) refuse(busy());
+  Status authenticate() override {
+    TRY_ASSIGN(caller_, authorize_agent(peer_, context_.pool));
+    return {};
+  }
+
+  /// Returns the pool of an agent. The pool of the join token is binding; an agent may not choose another.
+  Result<std::string> pool_of(const v1::Hello& hello) const {
+    if (caller_.pool.empty()) return hello.pool().empty() ? context_.settings.default_pool : hello.pool();
+    if (hello.pool().empty() || hello.pool() == caller_.pool) return caller_.pool;
+    return fail(Code::kPermissionDenied, "this agent joined the resource pool " + caller_.pool);
   }
 
   void hello(const v1::Hello& hello) {
+    if (auto named = caller_.check_name(hello.agent_id()); !named) return refuse(named.error());
+    const auto pool = pool_of(hello);
+    if (!pool) return refuse(pool.error());
     if (auto checked = check_hello(hello); !checked) return refuse(checked.error());
     if (service_.closed_) return refuse(shutting_down());
     core::AgentConnected input{.agent = AgentId(hello.agent_id()),
                                .instance = hello.instance(),
                                .version = make_utf8(hello.version()),
                                .address = peer_.address,
-                               .pool = hello.pool().empty() ? context_.settings.default_pool : hello.pool()};
+                               .pool = *pool};
     input.ephemeral = hello.ephemeral();
     for (const v1::AgentDevice& device : hello.devices()) {
       input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
@@ -287,6 +279,7 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
   AgentService& service_;
   const Context& context_;
   const AgentPeer peer_;
+  AgentCaller caller_;  ///< set by authenticate()
   bool live_ = false, hello_seen_ = false;
   AgentId agent_;
   std::uint64_t session_ = 0;
@@ -316,7 +309,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::AgentCommand>* AgentService::Link(
   if (auto possible = may_be_agent(peer); !possible)
     return new RefusedStream<v1::AgentMessage, v1::AgentCommand>(possible.error());
   auto link = std::make_shared<AgentLink>(*this, std::move(peer));
-  link->start(link);
+  link->start(link, context_.pools.steer);
   return link.get();
 }
 

@@ -26,7 +26,7 @@ class AgentService final : public Service {
   /// Streams the code archive with the requested digest in chunks of at most 1 MiB. Errors:
   /// kNotFound.
   grpc::ServerWriteReactor<v1::GetContextResponse>* GetContext(grpc::CallbackServerContext* call,
-                                                               const v1::GetContextRequest* request);
+                                                               const Unread<v1::GetContextRequest>& request);
   /// Stores a batch of log lines and replies when they are durable. Idempotent: lines are keyed by allocation
   /// and line number. At most 10,000 lines; longer lines than 64 KiB are cut.
   void ShipLogs(const Deferred& call, const v1::ShipLogsRequest* request, v1::ShipLogsResponse* response);

@@ -1,7 +1,7 @@
 // Base of the master's bidirectional streams: agent links and harness sessions.
 //
 // gRPC calls back on threads of its own. Each callback becomes a job of the edge worker, so the state of a
-// stream needs no lock. All functions belong to the edge worker, except start().
+// stream needs no lock. All functions belong to the edge worker, except start() and authenticate().
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -19,11 +19,18 @@ namespace det::api {
 template <typename In, typename Out>
 class BidiStream : public grpc::ServerBidiReactor<In, Out> {
  public:
-  /// Starts the first read. `self` keeps the stream alive until gRPC has released it. Called once, on any
-  /// thread.
-  void start(std::shared_ptr<BidiStream> self) {
-    self_ = std::move(self);
-    read_next();
+  /// Authenticates the caller on `workers`, then starts the first read. `self` keeps the stream alive until
+  /// gRPC has released it. Called once, on any thread.
+  void start(std::shared_ptr<BidiStream> self, loop::Workers& workers) {
+    self_ = self;
+    const bool taken = workers.try_post([self] {
+      const Status known = self->authenticate();
+      self->on_edge([self, known] {
+        if (!known) return self->finish(to_grpc(known.error()));
+        if (!self->finished_) self->read_next();
+      });
+    });
+    if (!taken) on_edge([self] { self->finish(to_grpc(busy())); });
   }
   /// Queues a message. Does nothing after finish().
   void send(Out message) {
@@ -53,6 +60,9 @@ class BidiStream : public grpc::ServerBidiReactor<In, Out> {
  protected:
   explicit BidiStream(loop::Workers& edge) : edge_(edge) {}
 
+  /// Identifies the caller by its credentials, before the first message is read. Runs on a worker and may
+  /// block. An error ends the stream.
+  virtual Status authenticate() = 0;
   /// Handles a message. It is valid until read_next(), which must follow unless the stream has finished.
   virtual void received(const In& message) = 0;
   /// Called once, by the first finish().

@@ -20,6 +20,7 @@
 namespace det::api {
 namespace {
 
+constexpr const char* kSessionMethod = "/det.v1.HarnessService/Session";
 // Above this number of unacknowledged reports the session stops reading.
 constexpr std::size_t kMaxUnacknowledged = 1024;
 constexpr std::size_t kMaxEndMessage = 4096;
@@ -119,6 +120,16 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   void released() override {
     auto it = service_.sessions_.find(allocation_);
     if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
+  }
+
+  Status authenticate() override {
+    auto caller = api::authenticate(kSessionMethod, credentials_, *context_.sessions);
+    if (caller) return {};
+    // The token of an ended allocation is forgotten with it, and its process must be told to leave.
+    const bool unknown =
+        caller.error().code == Code::kUnauthenticated && !credentials_.allocation_token.empty();
+    if (unknown) return fail(Code::kAborted, "this run is not the trial's current one; leave");
+    return tl::unexpected(caller.error());
   }
 
   void received(const v1::HarnessMessage& message) override {
@@ -393,15 +404,8 @@ HarnessService::HarnessService(const Context& context) : Service(context, v1::Ha
 
 grpc::ServerBidiReactor<v1::HarnessMessage, v1::MasterMessage>* HarnessService::Session(
     grpc::CallbackServerContext* call) {
-  // The token is checked with the first message: a process of an ended run, whose token is forgotten, must be
-  // told to leave.
-  Credentials credentials = read_credentials(*call);
-  if (credentials.allocation_token.empty() && credentials.user_token.empty()) {
-    return new RefusedStream<v1::HarnessMessage, v1::MasterMessage>(
-        {Code::kUnauthenticated, "the allocation's token is missing (metadata x-allocation-token)", {}});
-  }
-  auto session = std::make_shared<HarnessSession>(*this, std::move(credentials));
-  session->start(session);
+  auto session = std::make_shared<HarnessSession>(*this, read_credentials(*call));
+  session->start(session, context_.pools.steer);
   return session.get();
 }
 

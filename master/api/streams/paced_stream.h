@@ -12,9 +12,7 @@
 #include <utility>
 
 #include "common/base/event.h"
-#include "master/api/auth/authorize.h"
-#include "master/api/context.h"
-#include "master/api/status.h"
+#include "master/api/service.h"
 
 namespace det::api {
 
@@ -25,12 +23,13 @@ namespace det::api {
 template <typename Request, typename Response>
 class PacedStream : public grpc::ServerWriteReactor<Response> {
  public:
-  PacedStream(const Context& context, grpc::CallbackServerContext* call, const char* method, Request request)
+  PacedStream(const Context& context, grpc::CallbackServerContext* call, const char* method,
+              const Unread<Request>& request)
       : context_(context),
         call_(call),
         method_(method),
         credentials_(read_credentials(*call)),
-        request_(std::make_shared<const Request>(std::move(request))) {}
+        bytes_(request.bytes) {}
 
   /// Queues the stream and returns it. Called once, by the handler of the method.
   grpc::ServerWriteReactor<Response>* start() {
@@ -66,9 +65,10 @@ class PacedStream : public grpc::ServerWriteReactor<Response> {
  private:
   void admit() {
     if (call_->IsCancelled()) return this->Finish(grpc::Status::CANCELLED);
-    const auto caller = authorize(method_, credentials_, *context_.sessions, request_.get());
-    if (!caller) return this->Finish(to_grpc(caller.error()));
-    place_ = context_.paced_streams->take(budget_owner(*caller), 1);
+    auto admitted = api::read_authorized<Request>(context_, method_, credentials_, bytes_);
+    if (!admitted) return this->Finish(to_grpc(admitted.error()));
+    request_ = std::move(admitted->request);
+    place_ = context_.paced_streams->take(budget_owner(admitted->caller), 1);
     if (!place_)
       return this->Finish(
           to_grpc(Error{Code::kResourceExhausted,
@@ -95,7 +95,8 @@ class PacedStream : public grpc::ServerWriteReactor<Response> {
   grpc::CallbackServerContext* const call_;
   const char* const method_;
   const Credentials credentials_;
-  const std::shared_ptr<const Request> request_;
+  const grpc::ByteBuffer bytes_;
+  std::shared_ptr<const Request> request_;  ///< set when the caller is authorized
   const std::shared_ptr<std::atomic<bool>> cut_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<loop::Budget::Lease> place_;
   Event written_;

@@ -220,14 +220,18 @@ class CallerEnd final : public TunnelEnd {
     if (!context_.pools.read.try_post([self] { self->resolve(); })) refuse(busy());
   }
 
+  Status authenticate() override {
+    TRY_ASSIGN(caller_, api::authenticate(kConnectMethod, credentials_, *context_.sessions));
+    return {};
+  }
+
   /// Authorizes the caller and finds the task. Runs on a worker.
   void resolve() {
     std::shared_ptr<loop::Budget::Lease> lease;
     auto found = [this, &lease]() -> Result<Destination> {
-      TRY_ASSIGN(const Caller caller, authenticate(kConnectMethod, credentials_, *context_.sessions));
       if (!request_->has_target()) return fail(Code::kInvalidArgument, "a connection begins with one target");
-      TRY(check_rules(kConnectMethod, caller, request_.get(), context_.pool));
-      auto taken = tunnels_.budget_.take(budget_owner(caller), 1);
+      TRY(check_rules(kConnectMethod, caller_, request_.get(), context_.pool));
+      auto taken = tunnels_.budget_.take(budget_owner(caller_), 1);
       if (!taken)
         return fail(Code::kResourceExhausted, "at most " + std::to_string(kTunnelsPerCaller) +
                                                   " tunnels of one user at once; close one");
@@ -267,6 +271,7 @@ class CallerEnd final : public TunnelEnd {
   Tunnels& tunnels_;
   const Context& context_;
   const Credentials credentials_;
+  Caller caller_;  ///< set by authenticate()
   const MonoTime created_;
   std::shared_ptr<const v1::TunnelMessage> request_;
   std::shared_ptr<loop::Budget::Lease> lease_;
@@ -287,16 +292,14 @@ class AgentEnd final : public TunnelEnd {
     if (paired()) return relay(message);
     if (!message.has_answer())
       return refuse({Code::kInvalidArgument, "a tunnel of an agent begins with its answer", {}});
-    const auto self = std::static_pointer_cast<AgentEnd>(shared_from_this());
-    const bool taken = tunnels_.context_.pools.steer.try_post([self, answer = message.answer()] {
-      auto caller = authorize_agent(self->identity_, self->tunnels_.context_.pool);
-      Status allowed = caller ? caller->check_name(answer.agent_id()) : tl::unexpected(caller.error());
-      self->on_edge([self, answer, allowed] {
-        if (self->finished()) return;
-        allowed ? self->answered(answer) : self->refuse(allowed.error());
-      });
-    });
-    if (!taken) refuse(busy());
+    const v1::TunnelAnswer& answer = message.answer();
+    const Status named = caller_.check_name(answer.agent_id());
+    named ? answered(answer) : refuse(named.error());
+  }
+
+  Status authenticate() override {
+    TRY_ASSIGN(caller_, authorize_agent(identity_, tunnels_.context_.pool));
+    return {};
   }
 
   void answered(const v1::TunnelAnswer& answer) {
@@ -312,13 +315,14 @@ class AgentEnd final : public TunnelEnd {
 
   Tunnels& tunnels_;
   const AgentPeer identity_;
+  AgentCaller caller_;  ///< set by authenticate()
 };
 
 Tunnels::Tunnels(const Context& context, Order order) : context_(context), order_(std::move(order)) {}
 
 Tunnels::Reactor* Tunnels::connect(grpc::CallbackServerContext* call) {
   const auto end = std::make_shared<CallerEnd>(*this, call);
-  end->start(end);
+  end->start(end, context_.pools.read);
   return end.get();
 }
 
@@ -327,7 +331,7 @@ Tunnels::Reactor* Tunnels::accept(grpc::CallbackServerContext* call) {
   if (auto possible = may_be_agent(peer); !possible)
     return new RefusedStream<v1::TunnelMessage, v1::TunnelMessage>(possible.error());
   const auto end = std::make_shared<AgentEnd>(*this, call, std::move(peer));
-  end->start(end);
+  end->start(end, context_.pools.steer);
   return end.get();
 }
 

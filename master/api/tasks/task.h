@@ -26,13 +26,13 @@ class TaskService final : public Service {
                              v1::GetActiveTasksCountResponse* response);
   /// Streams the log of a task, as LogService::TrialLogs (task_logs.cc).
   grpc::ServerWriteReactor<v1::LogEntry>* TaskLogs(grpc::CallbackServerContext* call,
-                                                   const v1::TaskLogsRequest* request);
+                                                   const Unread<v1::TaskLogsRequest>& request);
   /// Returns the values that log lines can be filtered by, as a single message (task_logs.cc).
   grpc::ServerWriteReactor<v1::LogFields>* TaskLogsFields(grpc::CallbackServerContext* call,
-                                                          const v1::TaskLogsFieldsRequest* request);
+                                                          const Unread<v1::TaskLogsFieldsRequest>& request);
   /// As TaskLogsFields, for the task of a trial.
   grpc::ServerWriteReactor<v1::LogFields>* TrialLogsFields(grpc::CallbackServerContext* call,
-                                                           const v1::TrialLogsFieldsRequest* request);
+                                                           const Unread<v1::TrialLogsFieldsRequest>& request);
   /// Returns a task and its allocations. Errors: kNotFound.
   Status GetTask(const Caller& caller, const v1::GetTaskRequest& request, v1::GetTaskResponse* response);
   /// Lists the devices of a task by allocation and agent. Devices of agents that are not known any more are

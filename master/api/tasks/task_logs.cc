@@ -9,15 +9,18 @@
 namespace det::api {
 namespace {
 
-/// Sends one LogFields message. Runs on a worker. Deletes itself.
+/// Sends one LogFields message, about the task that `task` finds for an authorized request. Deletes itself.
+template <typename Request>
 class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
  public:
+  using FindTask = Result<TaskId> (*)(const Request&, db::Pool&);
   Fields(const Context& context, grpc::CallbackServerContext* call, const char* method,
-         std::shared_ptr<const google::protobuf::Message> request,
-         std::function<Result<TaskId>(db::Pool&)> task) {
+         const Unread<Request>& request, FindTask task) {
     const bool taken = context.pools.read.try_post(
-        [this, &context, credentials = read_credentials(*call), method, request, task = std::move(task)] {
-          const Status done = find(context, credentials, method, *request, task);
+        [this, &context, credentials = read_credentials(*call), method, bytes = request.bytes, task] {
+          const auto admitted = read_authorized<Request>(context, method, credentials, bytes);
+          if (!admitted) return Finish(to_grpc(admitted.error()));
+          const Status done = find(*admitted->request, context.pool, task);
           if (!done) return Finish(to_grpc(done.error()));
           StartWriteAndFinish(&fields_, {}, grpc::Status::OK);
         });
@@ -26,12 +29,9 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
   void OnDone() override { delete this; }
 
  private:
-  Status find(const Context& context, const Credentials& credentials, const char* method,
-              const google::protobuf::Message& request,
-              const std::function<Result<TaskId>(db::Pool&)>& task) {
-    TRY(authorize(method, credentials, *context.sessions, &request));
-    TRY_ASSIGN(const TaskId id, task(context.pool));
-    TRY_ASSIGN(const db::LogFields found, db::log_fields(context.pool, id));
+  Status find(const Request& request, db::Pool& pool, FindTask task) {
+    TRY_ASSIGN(const TaskId id, task(request, pool));
+    TRY_ASSIGN(const db::LogFields found, db::log_fields(pool, id));
     fields_.mutable_allocation_ids()->Assign(found.allocations.begin(), found.allocations.end());
     fields_.mutable_agent_ids()->Assign(found.agents.begin(), found.agents.end());
     // Each allocation is its own container.
@@ -45,43 +45,37 @@ class Fields : public grpc::ServerWriteReactor<v1::LogFields> {
   v1::LogFields fields_;
 };
 
-/// Resolves a task id. Errors: kNotFound.
-std::function<Result<TaskId>(db::Pool&)> existing(const std::string& task) {
-  return [id = TaskId(make_utf8(task))](db::Pool& pool) -> Result<TaskId> {
-    TRY(db::get_task(pool, id));
-    return id;
-  };
+/// Returns the task that a request names. Errors: kNotFound.
+template <typename Request>
+Result<TaskId> named_task(const Request& request, db::Pool& pool) {
+  const TaskId id(make_utf8(request.task_id()));
+  TRY(db::get_task(pool, id));
+  return id;
+}
+
+/// Returns the task of the trial that a request names. Errors: kNotFound.
+Result<TaskId> task_of_trial(const v1::TrialLogsFieldsRequest& request, db::Pool& pool) {
+  TRY_ASSIGN(const auto row, db::get_trial(pool, TrialId(request.trial_id())));
+  return row.trial.task;
 }
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::LogEntry>* TaskService::TaskLogs(grpc::CallbackServerContext* call,
-                                                              const v1::TaskLogsRequest* request) {
-  LogReading reading{.method = "/det.v1.TaskService/TaskLogs",
-                     .request = std::make_shared<const v1::TaskLogsRequest>(*request),
-                     .task = existing(request->task_id()),
-                     .filter = log_filter(*request),
-                     .limit = request->limit(),
-                     .follow = request->follow()};
-  reading.filter.after_id = request->after_id();
-  return read_log(context_, call, std::move(reading));
+                                                              const Unread<v1::TaskLogsRequest>& request) {
+  return read_log(context_, call, "/det.v1.TaskService/TaskLogs", request, &named_task<v1::TaskLogsRequest>);
 }
 
 grpc::ServerWriteReactor<v1::LogFields>* TaskService::TaskLogsFields(
-    grpc::CallbackServerContext* call, const v1::TaskLogsFieldsRequest* request) {
-  return new Fields(context_, call, "/det.v1.TaskService/TaskLogsFields",
-                    std::make_shared<const v1::TaskLogsFieldsRequest>(*request),
-                    existing(request->task_id()));
+    grpc::CallbackServerContext* call, const Unread<v1::TaskLogsFieldsRequest>& request) {
+  return new Fields<v1::TaskLogsFieldsRequest>(context_, call, "/det.v1.TaskService/TaskLogsFields", request,
+                                               &named_task<v1::TaskLogsFieldsRequest>);
 }
 
 grpc::ServerWriteReactor<v1::LogFields>* TaskService::TrialLogsFields(
-    grpc::CallbackServerContext* call, const v1::TrialLogsFieldsRequest* request) {
-  return new Fields(context_, call, "/det.v1.TaskService/TrialLogsFields",
-                    std::make_shared<const v1::TrialLogsFieldsRequest>(*request),
-                    [id = TrialId(request->trial_id())](db::Pool& pool) -> Result<TaskId> {
-                      TRY_ASSIGN(const auto row, db::get_trial(pool, id));
-                      return row.trial.task;
-                    });
+    grpc::CallbackServerContext* call, const Unread<v1::TrialLogsFieldsRequest>& request) {
+  return new Fields<v1::TrialLogsFieldsRequest>(context_, call, "/det.v1.TaskService/TrialLogsFields",
+                                                request, &task_of_trial);
 }
 
 }  // namespace det::api
