@@ -214,6 +214,10 @@ Status ModelService::GetModels(const Caller& caller, const v1::GetModelsRequest&
       .sort = sort_of(request.sort_by()),
       .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
   if (request.has_archived()) filter.archived = request.archived().value();
+  if (filter.visible && filter.visible->empty())
+    return fail(
+        Code::kPermissionDenied,
+        "user " + caller.user.name + " doesn't have view permissions for the models of any workspace");
   TRY_ASSIGN(const auto page, db::list_models(context_.pool, filter));
   for (const db::ModelRow& row : page.rows) fill(row, response->add_models());
   to_pagination(page, filter.window, response->mutable_pagination());

@@ -50,7 +50,7 @@ Result<std::int64_t> TemplateService::workspace_of(const v1::SetTemplateRequest&
   // A template of a hidden workspace is not revealed here; storing it fails later.
   const bool seen = known && caller.grants.in(known->workspace) >= db::Role::kViewer;
   if (seen && request.workspace_id() == 0) workspace = known->workspace;
-  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
+  TRY(authorize_storing(caller, workspace, context_.pool));
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, workspace));
   if (row.archived) return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived");
   return workspace;

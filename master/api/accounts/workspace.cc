@@ -115,7 +115,8 @@ WorkspaceService::WorkspaceService(const Context& context, Deletions& deletions)
 
 Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
                                        v1::GetWorkspacesResponse* response) {
-  db::WorkspaceFilter filter{.visible = caller.grants.visible(),
+  // Also those whose models alone the caller may see: names of workspaces are where its models are.
+  db::WorkspaceFilter filter{.visible = caller.grants.visible(db::Role::kModelRegistryViewer),
                              .name = make_utf8(request.name()),
                              .exact_name = make_utf8(request.name_case_sensitive()),
                              .users = {request.users().begin(), request.users().end()},

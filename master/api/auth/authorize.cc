@@ -258,6 +258,14 @@ Status authorize_deletion(const Caller& caller, UserId owner, Target target, con
   return authorize(caller, Action::kManage, target, std::vector<std::string>{id}, pool);
 }
 
+Status authorize_storing(const Caller& caller, std::int64_t workspace, db::Pool& pool) {
+  const std::string id = std::to_string(workspace);
+  const Status allowed = authorize(caller, Action::kEdit, Target::kWorkspace, {id}, pool);
+  if (allowed || allowed.error().code != Code::kNotFound) return allowed;
+  return fail(Code::kPermissionDenied,
+              "access denied: workspace " + id + " does not exist, or you have no role in it");
+}
+
 Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,
                                   db::Pool& pool) {
   if (!caller.grants.visible()) return std::vector<bool>(ids.size(), true);

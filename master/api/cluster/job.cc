@@ -138,6 +138,30 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
   return jobs;
 }
 
+/// Copies what everybody may know of a job.
+void limit(const v1::Job& job, v1::LimitedJob* out) {
+  *out->mutable_summary() = job.summary();
+  out->set_type(job.type());
+  out->set_resource_pool(job.resource_pool());
+  out->set_is_preemptible(job.is_preemptible());
+  out->set_priority(job.priority());
+  out->set_weight(job.weight());
+  out->set_job_id(job.job_id());
+  out->set_requested_slots(job.requested_slots());
+  out->set_allocated_slots(job.allocated_slots());
+  out->set_progress(job.progress());
+  out->set_workspace_id(job.workspace_id());
+}
+
+/// Whether a job has the state and the pool that a request asks for.
+template <typename Job>
+bool matches(const v1::GetJobsRequest& request, const Job& job) {
+  const auto& states = request.states();
+  const bool state =
+      states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
+  return state && (request.resource_pool().empty() || job.resource_pool() == request.resource_pool());
+}
+
 /// A live job. `entity` is the id that rights are checked for.
 struct NamedJob {
   JobKey id;
@@ -310,7 +334,7 @@ JobService::JobService(const Context& context) : Service(context, v1::JobService
   unary(v1::JobService::UpdateJobQueue, &JobService::UpdateJobQueue);
 }
 
-Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
+Result<std::vector<v1::JobView>> JobService::jobs(const Caller& caller) const {
   auto found = std::make_shared<std::vector<Queued>>();
   TRY(context_.loop.inspect([found](const core::Core& core) { *found = queued(core); }));
   std::vector<v1::Job> list = in_order(std::move(*found));
@@ -325,51 +349,54 @@ Result<std::vector<v1::Job>> JobService::jobs(const Caller& caller) const {
   }
   // Visibility is decided by the workspace, which is stored in the database.
   TRY_ASSIGN(const auto places, db::job_places(context_.pool, experiments, commands));
-  std::vector<v1::Job> shown;
+  std::vector<v1::JobView> shown;
   for (v1::Job& job : list) {
     const auto place = places.find(job.entity_id());
-    if (place == places.end() || caller.grants.in(place->second.workspace) < db::Role::kViewer) continue;
+    if (place == places.end()) continue;
     job.set_username(place->second.username);
     job.set_workspace_id(static_cast<int>(place->second.workspace));
-    shown.push_back(std::move(job));
+    v1::JobView& view = shown.emplace_back();
+    if (caller.grants.in(place->second.workspace) >= db::Role::kViewer)
+      *view.mutable_full() = std::move(job);
+    else
+      limit(job, view.mutable_limited());
   }
   return shown;
 }
 
-Result<std::vector<v1::Job>> JobService::page(const Caller& caller, const v1::GetJobsRequest& request,
-                                              v1::Pagination* pagination) const {
-  TRY_ASSIGN(std::vector<v1::Job> all, jobs(caller));
-  std::erase_if(all, [&](const v1::Job& job) {
-    const auto& states = request.states();
-    const bool state =
-        states.empty() || std::find(states.begin(), states.end(), job.summary().state()) != states.end();
-    return !state || (!request.resource_pool().empty() && job.resource_pool() != request.resource_pool());
-  });
-  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(all.begin(), all.end());
-  return page_of(std::move(all), request, pagination);
-}
-
 Status JobService::GetJobs(const Caller& caller, const v1::GetJobsRequest& request,
                            v1::GetJobsResponse* response) {
-  TRY_ASSIGN(auto found, page(caller, request, response->mutable_pagination()));
-  for (v1::Job& job : found) *response->add_jobs() = std::move(job);
+  TRY_ASSIGN(auto views, jobs(caller));
+  std::vector<v1::Job> found;
+  for (v1::JobView& view : views)
+    if (view.has_full() && matches(request, view.full())) found.push_back(std::move(*view.mutable_full()));
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(found.begin(), found.end());
+  for (v1::Job& job : page_of(std::move(found), request, response->mutable_pagination()))
+    *response->add_jobs() = std::move(job);
   return {};
 }
 
 Status JobService::GetJobsV2(const Caller& caller, const v1::GetJobsRequest& request,
                              v1::GetJobsV2Response* response) {
-  TRY_ASSIGN(auto found, page(caller, request, response->mutable_pagination()));
-  for (v1::Job& job : found) *response->add_jobs()->mutable_full() = std::move(job);
+  TRY_ASSIGN(auto views, jobs(caller));
+  std::erase_if(views, [&](const v1::JobView& view) {
+    return view.has_full() ? !matches(request, view.full()) : !matches(request, view.limited());
+  });
+  if (request.order_by() == v1::ORDER_BY_DESC) std::reverse(views.begin(), views.end());
+  for (v1::JobView& view : page_of(std::move(views), request, response->mutable_pagination()))
+    *response->add_jobs() = std::move(view);
   return {};
 }
 
 Status JobService::GetJobQueueStats(const Caller& caller, const v1::GetJobQueueStatsRequest& request,
                                     v1::GetJobQueueStatsResponse* response) {
-  TRY_ASSIGN(const std::vector<v1::Job> all, jobs(caller));
+  TRY_ASSIGN(const std::vector<v1::JobView> views, jobs(caller));
   std::map<std::string, v1::QueueStats> pools;
   // Requested pools appear even when they are empty.
   for (const std::string& name : request.resource_pools()) pools[name];
-  for (const v1::Job& job : all) {
+  for (const v1::JobView& view : views) {
+    if (!view.has_full()) continue;
+    const v1::Job& job = view.full();
     if (request.resource_pools_size() > 0 && !pools.contains(job.resource_pool())) continue;
     v1::QueueStats& stats = pools[job.resource_pool()];
     if (job.summary().state() == v1::Job::Summary::STATE_QUEUED) {

@@ -18,7 +18,8 @@ class JobService final : public Service {
   explicit JobService(const Context& context);
   /// Lists the jobs that the caller may see, by pool and queue position. Filters by pool and state.
   Status GetJobs(const Caller& caller, const v1::GetJobsRequest& request, v1::GetJobsResponse* response);
-  /// As GetJobs, in the V2 format of Determined AI. Hidden jobs are left out.
+  /// Lists all jobs in the V2 format of Determined AI. Of those that the caller may not see it has neither
+  /// name nor owner.
   Status GetJobsV2(const Caller& caller, const v1::GetJobsRequest& request, v1::GetJobsV2Response* response);
   /// Counts queued and scheduled jobs of each pool, as far as the caller may see them.
   Status GetJobQueueStats(const Caller& caller, const v1::GetJobQueueStatsRequest& request,
@@ -29,10 +30,8 @@ class JobService final : public Service {
                         v1::UpdateJobQueueResponse* response);
 
  private:
-  /// All jobs that the caller may see, in queue order. Errors: kUnavailable.
-  Result<std::vector<v1::Job>> jobs(const Caller& caller) const;
-  Result<std::vector<v1::Job>> page(const Caller& caller, const v1::GetJobsRequest& request,
-                                    v1::Pagination* pagination) const;
+  /// All jobs in queue order, as far as the caller may see them. Errors: kUnavailable.
+  Result<std::vector<v1::JobView>> jobs(const Caller& caller) const;
 };
 
 }  // namespace det::api

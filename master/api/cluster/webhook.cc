@@ -139,12 +139,16 @@ WebhookService::WebhookService(const Context& context) : Service(context, v1::We
 }
 
 Result<db::Webhook> WebhookService::editable(const Caller& caller, std::int64_t id) const {
-  TRY_ASSIGN(db::Webhook webhook, db::get_webhook(context_.pool, id));
-  if (may_change(caller, webhook)) return webhook;
-  if (!webhook.workspace) return fail(Code::kPermissionDenied, kAdminsOnly);
-  if (caller.grants.in(*webhook.workspace) >= db::Role::kViewer)
+  auto webhook = db::get_webhook(context_.pool, id);
+  if (webhook && may_change(caller, *webhook)) return webhook;
+  if (!webhook && webhook.error().code != Code::kNotFound) return webhook;
+  if (!webhook && !caller.grants.visible()) return webhook;
+  if (webhook && !webhook->workspace) return fail(Code::kPermissionDenied, kAdminsOnly);
+  if (webhook && caller.grants.in(*webhook->workspace) >= db::Role::kViewer)
     return fail(Code::kPermissionDenied, "only editors of its workspace change a webhook");
-  return fail(Code::kNotFound, "webhook " + std::to_string(id) + " not found");
+  // A hidden webhook is refused as one that does not exist.
+  return fail(Code::kPermissionDenied, "access denied: webhook " + std::to_string(id) +
+                                           " does not exist, or you have no role in its workspace");
 }
 
 Status WebhookService::GetWebhooks(const Caller& caller, const v1::GetWebhooksRequest&,
@@ -160,9 +164,7 @@ Status WebhookService::PostWebhook(const Caller& caller, const v1::PostWebhookRe
   const v1::Webhook& in = request.webhook();
   if (in.workspace_id() == 0 && caller.grants.everywhere() != db::Role::kClusterAdmin)
     return fail(Code::kPermissionDenied, std::string(kAdminsOnly) + "; name a workspace");
-  if (in.workspace_id() != 0)
-    TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(in.workspace_id())},
-                  context_.pool));
+  if (in.workspace_id() != 0) TRY(authorize_storing(caller, in.workspace_id(), context_.pool));
   TRY_ASSIGN(const db::Webhook webhook, read_webhook(in, *context_.webhooks));
   TRY_ASSIGN(const std::int64_t id, db::create_webhook(context_.pool, webhook));
   context_.bulk.log_triggers_changed();
