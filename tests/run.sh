@@ -91,11 +91,14 @@ catch_suite() {
   mapfile -t programs < <(catch_programs "$preset")
   rm -f "$logs/$suite"-*.status
   jobs=$(($(nproc) < 4 ? $(nproc) : 4))
-  for program in "${programs[@]}"; do
-    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-    run_program "$suite-$program" "build/$preset/tests/$program" &
-  done
-  wait
+  # A shell of its own: its jobs are these programs only.
+  (
+    for program in "${programs[@]}"; do
+      while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+      run_program "$suite-$program" "build/$preset/tests/$program" &
+    done
+    wait
+  )
   for program in "${programs[@]}"; do
     read -r status seconds <"$logs/$suite-$program.status" || status=1 seconds=0
     count "$suite-$program" "$logs/$suite-$program.log" "$status" "$seconds"
@@ -140,6 +143,11 @@ fi
 if wants unit; then
   catch_suite unit release
 fi
+# Engines and chaos mostly wait, at a fifth of two cores: each runs beside suites that compute.
+if wants engines; then
+  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) run_program engines python3 tests/engines/run.py build/release &
+  engines=$!
+fi
 if wants asan; then
   # The rooms without I/O, and base, under sanitizers: quick to build, and where memory errors would hide.
   if build dev pure_tests; then
@@ -158,14 +166,10 @@ if wants unit && [ "$long" -eq 1 ]; then
     DET_TEST_TIMEOUT=3600 suite_program long-fuzz python3 tests/long/fuzz.py build/fuzz
   fi
 fi
-# Engines and chaos mostly wait, at a fifth of two cores: each runs beside a suite that computes.
-if wants engines; then
-  DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) run_program engines python3 tests/engines/run.py build/release &
-fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 2; fi
 if wants seeds; then suite_program seeds python3 tests/seeds/run.py build/release; fi
 if wants engines; then
-  wait
+  wait "$engines"
   count_program engines
 fi
 if wants chaos; then
