@@ -206,9 +206,7 @@ class Master {
         ends_(ends),
         site_(std::move(site)),
         loop_(std::move(core), *database.store, now),
-        bulk_(db::BulkOptions{
-            .connect = database.connect,
-            .cancel_retries = [this](TrialId trial) { loop_.submit(core::CancelRetries{trial}); }}),
+        bulk_(bulk_options(database)),
         metrics_(pool, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),
@@ -319,6 +317,16 @@ class Master {
     const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
     if (!tasks) log::warn("expired logs could not be deleted", {{"reason", tasks.error().message}});
     if (tasks && *tasks > 0) log::info("deleted expired logs", {{"tasks", *tasks}});
+  }
+
+  /// Actions of log policies go to the core.
+  db::BulkOptions bulk_options(const Database& database) {
+    return {.connect = database.connect,
+            .cancel_retries = [this](TrialId trial) { loop_.submit(core::CancelRetries{trial}); },
+            .exclude_agent =
+                [this](TrialId trial, const AgentId& agent) {
+                  loop_.submit(core::ExcludeAgent{trial, agent});
+                }};
   }
 
   /// Access of the engines to the core.

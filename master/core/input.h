@@ -337,6 +337,12 @@ struct TakeUpTrial {
 struct CancelRetries {
   TrialId trial;
 };
+/// A line of a trial's log from an agent matched a policy with the action exclude_node: no later run of the
+/// trial starts on that agent. Unknown and ended trials are ignored. Idempotent.
+struct ExcludeAgent {
+  TrialId trial;
+  AgentId agent;
+};
 /// Preempts the caller's own allocation, because its machine is about to be shut down. Replies Done.
 /// Idempotent. Errors: kFailedPrecondition (the trial runs outside the cluster).
 struct AskToLeave {
@@ -382,6 +388,6 @@ using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitC
                            AgentProblem, SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached,
                            ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp,
                            AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, CancelRetries,
-                           AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+                           ExcludeAgent, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

@@ -141,8 +141,10 @@ struct Trial {
   bool early_exit_invalid_hp = false;
   bool held = false;              ///< waits at a rung: gets no slots until the searcher resumes it
   bool retries_canceled = false;  ///< a log policy matched: the next failure is the last
-  double progress = 0;            ///< 0..1
-  std::string exit_reason;        ///< why the last allocation failed or was lost, for people
+  std::vector<AgentId>
+      excluded;             ///< agents that a log policy has excluded: no later run starts there; ascending
+  double progress = 0;      ///< 0..1
+  std::string exit_reason;  ///< why the last allocation failed or was lost, for people
   WallTime started;
   std::optional<WallTime> ended;
 };

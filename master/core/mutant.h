@@ -77,6 +77,7 @@ enum class Mutant {
   kLeftNotForgotten,   ///< the settings of an agent that has left stay
   kOldHelloAccepted,   ///< the delayed first message of an earlier connection replaces a later connection
   kProblemScheduled,   ///< an agent with a problem gets work
+  kExcludedScheduled,  ///< a trial runs again on an agent that a log policy has excluded
   kFaultScheduled,     ///< a slot with a problem gets work
   kFaultCounted,       ///< a failure on a slot with a fault consumes a restart
   kCheckSkipped,       ///< an enabled slot gets work before the check of its device has been answered

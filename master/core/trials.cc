@@ -16,6 +16,8 @@ constexpr int kFreeStorageFull = 13;
 /// Consecutive lost runs, without a new checkpoint between them, that do not consume a restart. Machines fail
 /// now and then; a trial that ends its own supervisor is lost each time.
 constexpr int kFreeLost = 20;
+/// Agents that log policies exclude from one trial; further ones are ignored.
+constexpr std::size_t kMaxExcluded = 256;
 
 /// The first line "error: …" of a failure's last output, without a rank in front; "" when there is none.
 std::string_view error_line(std::string_view message) {
@@ -97,6 +99,21 @@ void Trials::handle(Step& step, const CancelRetries& input) {
   if (!trial || is_terminal(trial->state) || trial->retries_canceled) return;
   trial->retries_canceled = true;
   step.touch(*trial);
+}
+
+void Trials::handle(Step& step, const ExcludeAgent& input) {
+  Trial* const trial = find(input.trial);
+  if (!trial || is_terminal(trial->state) || trial->excluded.size() >= kMaxExcluded) return;
+  const auto place = std::lower_bound(trial->excluded.begin(), trial->excluded.end(), input.agent);
+  if (place != trial->excluded.end() && *place == input.agent) return;
+  trial->excluded.insert(place, input.agent);
+  step.touch(*trial);
+  // Clients of Determined AI look for these words.
+  step.log(
+      *trial, trial->run,
+      "the log matched a policy with exclude_node, therefore will not schedule on agent " + input.agent.value,
+      "WARNING");
+  if (owners_.queues.has_request(trial->id)) put_request(*trial);
 }
 
 Result<ReplyValue> Trials::handle(Step& step, const EndTrial& input) {
@@ -222,6 +239,7 @@ void Trials::reopen(Step& step, Trial& trial) {
   // A killed trial may have rejected its hyperparameters; its next run has to say so itself.
   trial.early_exit_invalid_hp = false;
   trial.retries_canceled = false;
+  trial.excluded.clear();
   trial.held = false;
   ++owners_.experiments.search(trial.experiment).open;
   step.touch(trial);
@@ -267,11 +285,13 @@ Builds::Turn Trials::put_request(const Trial& trial) {
   const Experiment& experiment = owners_.experiments.at(trial.experiment);
   const expconf::Resources& resources = experiment.config->resources;
   const bool build = turn == Builds::Turn::kBuild && !owners_.is(Mutant::kBuildTakesSlots);
-  owners_.queues.request(owners_.queues.pool_of(experiment.queue),
-                         {.task = trial.id,
-                          .job = trial.experiment,
-                          .slots = build ? 0 : resources.slots_per_trial,
-                          .single_node = build || resources.is_single_node});
+  owners_.queues.request(
+      owners_.queues.pool_of(experiment.queue),
+      {.task = trial.id,
+       .job = trial.experiment,
+       .slots = build ? 0 : resources.slots_per_trial,
+       .single_node = build || resources.is_single_node,
+       .excluded = owners_.is(Mutant::kExcludedScheduled) ? std::vector<AgentId>() : trial.excluded});
   return turn;
 }
 

@@ -23,6 +23,7 @@ class Trials {
   // Inputs; see input.h for their contracts.
   Result<ReplyValue> handle(Step& step, const KillTrial& input);
   void handle(Step& step, const CancelRetries& input);
+  void handle(Step& step, const ExcludeAgent& input);
   Result<ReplyValue> handle(Step& step, const EndTrial& input);
   Result<ReplyValue> handle(Step& step, const TakeUpTrial& input);
 

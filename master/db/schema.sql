@@ -197,6 +197,7 @@ CREATE TABLE trials (
     ended                 timestamptz,
     held                  boolean NOT NULL DEFAULT false,
     retries_canceled      boolean NOT NULL DEFAULT false,
+    excluded_agents       text[] NOT NULL DEFAULT '{}',
     UNIQUE (experiment_id, request_id)
 );
 CREATE INDEX trials_task ON trials (task_id);

@@ -22,6 +22,9 @@ int enabled(const Agent& agent) {
 }
 /// The agent is open, and not kept for one request.
 bool takes_any(const Agent& agent) { return agent.open && !agent.exclusive; }
+bool excludes(const Request& request, const Agent& agent) {
+  return std::binary_search(request.excluded.begin(), request.excluded.end(), agent.id);
+}
 /// Finds an element by its `task` or its `id`.
 template <typename Things, typename Id>
 auto find(Things& things, const Id& id) {
@@ -53,6 +56,8 @@ class Explainer {
   bool offer(Suggestion suggestion);
   std::optional<Estimate> play(const RunLengths& lengths) const;
   const Job& job_of(JobKey id) const { return *find(pool_.jobs, id); }
+  /// The request may start on the agent when that has room.
+  bool takes(const Agent& agent) const { return takes_any(agent) && !excludes(request_, agent); }
   int free_on(const Agent& agent) const;
   int free() const;
 
@@ -66,7 +71,7 @@ class Explainer {
 
 /// Free usable slots of an agent, with no regard to holds.
 int Explainer::free_on(const Agent& agent) const {
-  if (!takes_any(agent)) return 0;
+  if (!takes(agent)) return 0;
   int slots = enabled(agent);
   for (const Running& one : pool_.running) {
     for (const Part& part : one.parts) {
@@ -95,6 +100,7 @@ Explanation Explainer::run(const RunLengths& lengths) {
   out_.job = job_.id;
   out_.slots = request_.slots;
   out_.single_node = request_.single_node;
+  out_.excluded = request_.excluded;
   place_in_queue();
   // Decisions depend on the contents of the pool alone, so a fresh scheduler arrives at the same holds.
   Scheduler scheduler(pool_);
@@ -161,18 +167,29 @@ bool Explainer::exceeds_quota() {
 /// Classifies a request that does not start. The conditions are tested from the most to the least specific
 /// one.
 Reason Explainer::reason() {
-  if (request_.slots == 0) return Reason::kZeroSlot;
-  int held = 0, most = 0, all = 0, largest_free = 0;
+  if (request_.slots == 0) {
+    const bool any = std::any_of(pool_.agents.begin(), pool_.agents.end(),
+                                 [this](const Agent& agent) { return takes(agent); });
+    return any || request_.excluded.empty() ? Reason::kZeroSlot : Reason::kExcluded;
+  }
+  int held = 0, most = 0, all = 0, excluded_most = 0, excluded_all = 0, largest_free = 0;
   for (const Running& one : pool_.running) held += one.job == job_.id ? slots_of(one) : 0;
   if (job_.max_slots && held + request_.slots > *job_.max_slots) return Reason::kMaxSlots;
   if (exceeds_quota()) return Reason::kQuota;
   for (const Agent& agent : pool_.agents) {
-    if (!takes_any(agent)) continue;
+    if (takes_any(agent) && excludes(request_, agent)) {
+      excluded_most = std::max(excluded_most, enabled(agent));
+      excluded_all += enabled(agent);
+    }
+    if (!takes(agent)) continue;
     most = std::max(most, enabled(agent));
     all += enabled(agent);
     largest_free = std::max(largest_free, free_on(agent));
   }
-  if ((request_.single_node ? most : all) < request_.slots) return Reason::kTooBig;
+  if ((request_.single_node ? most : all) < request_.slots) {
+    const int with_excluded = request_.single_node ? std::max(most, excluded_most) : all + excluded_all;
+    return with_excluded < request_.slots ? Reason::kTooBig : Reason::kExcluded;
+  }
   if (const auto hold = find(holds_, task_); hold != holds_.end()) {
     out_.reserves = true;
     out_.reserved = hold->agent;
@@ -198,7 +215,7 @@ void Explainer::name_blockers() {
   // allocations on that agent block it. Without such an agent those of the whole pool do.
   const Agent* nearest = nullptr;
   for (const Agent& agent : pool_.agents) {
-    if (!request_.single_node || !takes_any(agent) || enabled(agent) < request_.slots) continue;
+    if (!request_.single_node || !takes(agent) || enabled(agent) < request_.slots) continue;
     const bool kept = agent.id == out_.reserved;
     if (kept || !nearest || (nearest->id != out_.reserved && free_on(agent) > free_on(*nearest)))
       nearest = &agent;
@@ -220,7 +237,8 @@ void Explainer::name_blockers() {
            std::tuple(!b->terminating, -slots_of(*b), b->task);
   });
   for (const Running* one : running) {
-    if (out_.reason == Reason::kTooBig || out_.reason == Reason::kKept) break;
+    if (out_.reason == Reason::kTooBig || out_.reason == Reason::kExcluded || out_.reason == Reason::kKept)
+      break;
     const auto how = one->terminating ? Blocker::How::kTerminates : Blocker::How::kRuns;
     found.push_back({one->task, one->job, how, slots_of(*one), {}});
     for (const Part& part : one->parts) found.back().agents.push_back(part.agent);
@@ -291,7 +309,7 @@ void Explainer::suggest() {
   if (request_.single_node && request_.slots > 1) offer({.what = Suggestion::What::kSpread});
   int tries = 0;
   for (const Agent& agent : pool_.agents) {
-    if (agent.exclusive) continue;
+    if (agent.exclusive || excludes(request_, agent)) continue;
     if (agent.open && enabled(agent) == static_cast<int>(agent.slots.size())) continue;
     if (tries++ == kTries) break;
     offer({.what = Suggestion::What::kAgent, .agent = agent.id});

@@ -19,6 +19,7 @@ enum class Reason {
   kMaxSlots,    ///< it would exceed max_slots of its experiment
   kQuota,       ///< it would exceed the quota of its user or workspace
   kTooBig,      ///< the open agents could not hold it even when empty
+  kExcluded,    ///< the same, but for the agents that it excludes
   kZeroSlot,    ///< every open agent has its maximum of zero-slot allocations
   kComing,      ///< it is a holder: slots are coming free for it
   kKept,        ///< enough slots are free, but they are kept for requests ahead of it
@@ -93,6 +94,7 @@ struct Explanation {
   /// The quota of Reason::kQuota, and the slots that are held under it in this pool.
   std::optional<Quota> quota;
   int quota_held = 0;
+  std::vector<AgentId> excluded;  ///< agents on which it does not start
   /// The nearest blockers, at most kMaxBlockers.
   std::vector<Blocker> blockers;
   /// Number of blockers left out.

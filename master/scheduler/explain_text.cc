@@ -55,6 +55,8 @@ std::string why(const Explanation& e) {
       return quota_text(e);
     case Reason::kTooBig:
       return "the agents that take work now could not hold it, even if they were empty";
+    case Reason::kExcluded:
+      return "its log policies exclude the agents that could hold it";
     case Reason::kZeroSlot:
       return "no agent takes another task without slots";
     case Reason::kComing:
@@ -103,7 +105,7 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
 // The names are part of the API: programs compare them. Order of enum Reason.
 std::string reason_name(Reason reason) {
   const char* names[] = {"NOT_WAITING", "STARTS_NOW", "MAX_SLOTS", "QUOTA", "TOO_BIG",
-                         "ZERO_SLOT",   "COMING",     "KEPT",      "BUSY"};
+                         "EXCLUDED",    "ZERO_SLOT",  "COMING",    "KEPT",  "BUSY"};
   return names[static_cast<int>(reason)];
 }
 
@@ -115,6 +117,9 @@ std::string to_text(const Explanation& e, const Names& names) {
                      (e.single_node && e.slots > 1 ? " on one agent" : "") + ": number " +
                      std::to_string(e.position) + " of " + std::to_string(e.queued) + " in the queue\n";
   text += why(e) + "\n";
+  std::vector<std::string> excluded;
+  for (const AgentId& agent : e.excluded) excluded.push_back(agent.value);
+  if (!excluded.empty()) text += "log policies exclude " + join(excluded, ", ") + "\n";
   if (e.reserves)
     text += std::string("slots are kept for it") +
             (e.reserved.value.empty() ? "" : " on " + e.reserved.value) + "\n";

@@ -188,8 +188,7 @@ void Fleet::promise(Node& node, int free, int coming) {
 /// Updates the index by zero-slot allocations. Ignores `hidden`: a reservation keeps slots, and zero-slot
 /// requests take none.
 void Fleet::file_zero_slot(Node& node) {
-  const bool takes =
-      node.known && node.agent.open && !node.agent.exclusive && node.zero_slot < node.agent.max_zero_slot;
+  const bool takes = node.takes_work() && !node.agent.exclusive && node.zero_slot < node.agent.max_zero_slot;
   const int wanted = takes ? node.zero_slot : -1;
   if (wanted == node.zero_slot_filed) return;
   if (node.zero_slot_filed >= 0) by_zero_slot_.erase(node.zero_slot_filed, node.order);
@@ -199,7 +198,7 @@ void Fleet::file_zero_slot(Node& node) {
 
 /// Updates the index of exclusive sets.
 void Fleet::file_set(Node& node) {
-  const bool takes = node.known && node.agent.open && node.agent.exclusive && node.here.empty();
+  const bool takes = node.takes_work() && node.agent.exclusive && node.here.empty();
   const std::string& wanted = takes ? node.agent.exclusive->set : std::string();
   if (wanted == node.set_filed) return;
   if (const auto set = sets_.find(node.set_filed); set != sets_.end()) {
@@ -220,7 +219,7 @@ void Fleet::file(Node& node) {
   file_zero_slot(node);
   file_set(node);
   // The sums are corrected by subtracting the filed values and adding the new ones.
-  const bool open = node.known && node.agent.open && !node.agent.exclusive;
+  const bool open = node.takes_work() && !node.agent.exclusive;
   const bool was = std::exchange(node.filed, open && !node.hidden);
   auto& entry = node.entry;
   if (was) {

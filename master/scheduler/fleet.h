@@ -55,6 +55,7 @@ struct Node {
   int promised_free = 0;    ///< free slots promised to holders
   int promised_coming = 0;  ///< coming slots promised to holders
   bool hidden = false;      ///< kept for the holder of the reservation: in no slot index
+  bool excluded = false;    ///< excluded by the request that is being served: in no index
   // Counts of enabled slots, computed by Fleet::file.
   int capacity = 0;   ///< all
   int free = 0;       ///< free and not promised
@@ -80,6 +81,8 @@ struct Node {
   int zero_slot_filed = -1;    ///< key in the zero-slot index; -1 when not in it
   std::string set_filed = {};  ///< key in the index of exclusive sets; "" when not in it
 
+  /// The request that is being served, or any request between two, may start here.
+  bool takes_work() const { return known && agent.open && !excluded; }
   /// Free and coming slots.
   int base() const { return free + coming; }
   /// The slot exists, is enabled, and its agent takes new work.

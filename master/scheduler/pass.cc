@@ -66,11 +66,23 @@ bool Pass::run() {
   pool_.holds.clear();
   for (const auto& [shape, users] : pool_.queue.lines()) heads_.push_back({.shape = shape});
   while ((head_ = next()) != nullptr) {
+    const Shape shape = head_->shape;
+    exclude(shape, true);
     serve(Preemptor(head_->preemptor));
+    exclude(shape, false);
     refresh(*head_);
   }
   take_back();
   return decided_;
+}
+
+void Pass::exclude(const Shape& shape, bool excluded) {
+  for (const AgentId& id : pool_.excluded(shape)) {
+    Node* const node = pool_.fleet.find(id);
+    if (!node) continue;
+    node->excluded = excluded;
+    pool_.fleet.file(*node);
+  }
 }
 
 void Pass::serve(const Preemptor& preemptor) {
@@ -144,7 +156,7 @@ bool Pass::hold_coming_slots(const Preemptor& preemptor) {
   const int slots = preemptor.shape.slots;
   if (static_cast<int>(held_.size()) >= pool_.rules.holders || slack() < slots) return false;
   // A single slot is not bound to an agent: the first one that comes free anywhere will do.
-  Node* node = slots == 1 ? nullptr : pool_.fleet.tightest_coming(slots);
+  Node* node = takes_any(preemptor.shape) ? nullptr : pool_.fleet.tightest_coming(slots);
   if (!node && preemptor.shape.single_node) return false;
   hold(preemptor, Hold::Why::kComing, node);
   return true;
@@ -169,17 +181,18 @@ bool Pass::preempt(const Preemptor& preemptor) {
     pool_.terminate(*victim);
   }
   decided_ = true;
-  hold(preemptor, Hold::Why::kPreempting, preemptor.shape.slots == 1 ? nullptr : node);
+  hold(preemptor, Hold::Why::kPreempting, takes_any(preemptor.shape) ? nullptr : node);
   return true;
 }
 
 bool Pass::reserve(const Preemptor& preemptor) {
   const int slots = preemptor.shape.slots;
   // A request that the open agents could not hold even when empty would block them for nothing.
-  if (preemptor.shape.single_node ? pool_.fleet.largest() < slots : pool_.fleet.capacity() < slots)
-    return false;
+  const bool fits_one = pool_.fleet.largest() >= slots;
+  if (preemptor.shape.single_node ? !fits_one : pool_.fleet.capacity() < slots) return false;
   Reservation reservation{preemptor.job->job.priority, nullptr, slots};
-  if (preemptor.shape.single_node) {
+  // Slots anywhere could be those of an excluded agent, which nobody would use.
+  if (preemptor.shape.single_node || (preemptor.shape.excluded != 0 && fits_one)) {
     // The agent where most has gathered. Slots of less important allocations count: they can be preempted.
     const int level = pool_.rules.policy == Policy::kPriority ? victims_above(preemptor) + 1 : Fleet::kNobody;
     reservation.node = pool_.fleet.fullest(std::min(level, Fleet::kNobody), slots);

@@ -65,6 +65,10 @@ class Pass {
   bool is_passed(const Head& head) const;
   /// Applies the first rule that fits to a request.
   void serve(const Preemptor& preemptor);
+  /// Takes the excluded agents of a shape out of all indexes, or puts them back.
+  void exclude(const Shape& shape, bool excluded);
+  /// The request may take the first slot that comes free on any agent.
+  static bool takes_any(const Shape& shape) { return shape.slots == 1 && shape.excluded == 0; }
 
   // The rules. Each returns false, without effect, when it does not apply.
 

@@ -130,6 +130,19 @@ void Pool::remove_job(JobKey id) {
   if (job->live == 0) forget(*job);
 }
 
+int Pool::number_of(const std::vector<AgentId>& agents) {
+  const auto [it, fresh] = excluded_numbers_.try_emplace(agents, static_cast<int>(excluded_sets_.size()));
+  if (fresh) excluded_sets_.push_back(agents);
+  return it->second;
+}
+
+Shape Pool::shape_of(const Request& request) {
+  return {.slots = std::max(request.slots, 0),
+          .single_node = request.single_node && request.slots > 1,
+          .preemptible = request.preemptible,
+          .excluded = request.excluded.empty() ? 0 : number_of(request.excluded)};
+}
+
 void Pool::put_request(const Request& request) {
   JobState* job = queue.find(request.job);
   if (!job || job->gone || running.contains(request.task)) return;

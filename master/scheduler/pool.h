@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +46,10 @@ struct Pool {
   std::unordered_map<TaskKey, RunningState> running;  ///< allocations by task; addresses are stable
   std::vector<Hold> holds;                            ///< of the last pass
 
+  /// Returns the excluded agents of a shape, ascending.
+  const std::vector<AgentId>& excluded(const Shape& shape) const {
+    return excluded_sets_[static_cast<std::size_t>(shape.excluded)];
+  }
   bool preempts() const { return rules.preemption && rules.policy != Policy::kRoundRobin; }
   void load(const Snapshot& snapshot);
   Image::State image();
@@ -66,10 +71,16 @@ struct Pool {
   void change_nodes(RunningState& state, const Change& change);
   void begin(JobState& job, Running started, std::vector<Node*> nodes);
   void forget(JobState& job);
+  Shape shape_of(const Request& request);
+  /// Returns the number of a set of excluded agents. Sets are few and are kept: an agent is excluded by hand,
+  /// or after a failure.
+  int number_of(const std::vector<AgentId>& agents);
 
   // Copies for images of what the queue, `running` and the fleet contain.
   SharedTable<Job> jobs_;
   SharedTable<Image::State::Runs> runs_;
+  std::vector<std::vector<AgentId>> excluded_sets_{{}};  ///< by number
+  std::map<std::vector<AgentId>, int> excluded_numbers_{{{}, 0}};
   std::shared_ptr<const std::vector<Agent>> agents_;  ///< null after a change of an agent; built by image()
 };
 

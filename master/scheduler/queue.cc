@@ -13,10 +13,6 @@ constexpr double kMinWeight = 1e-9;
 
 }  // namespace
 
-Shape shape_of(const Request& request) {
-  return {std::max(request.slots, 0), request.single_node && request.slots > 1, request.preemptible};
-}
-
 JobState* Queue::find(JobKey id) {
   auto it = jobs_.find(id);
   return it == jobs_.end() ? nullptr : &it->second;

@@ -29,9 +29,9 @@ struct Shape {
   int slots = 0;
   bool single_node = false;  ///< always false for slots <= 1, where it makes no difference
   bool preemptible = true;
+  int excluded = 0;  ///< number of the set of excluded agents (Pool::number_of); 0: none
   auto operator<=>(const Shape&) const = default;
 };
-Shape shape_of(const Request& request);
 
 /// Order of jobs with equal shares.
 struct JobOrder {

@@ -156,6 +156,8 @@ struct Request {
   int slots = 1;             ///< all or nothing; 0 takes only a place on an agent
   bool single_node = false;  ///< all slots on one agent
   bool preemptible = true;   ///< the allocation that follows may be preempted
+  /// Agents on which it does not start, ascending. Its slots are not expected from them either.
+  std::vector<AgentId> excluded = {};
   bool operator==(const Request&) const = default;
 };
 

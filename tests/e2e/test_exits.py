@@ -39,6 +39,23 @@ class Exits(unittest.TestCase):
                       self.cluster.det("experiment", "describe", id))
         self.assertEqual(self.cluster.logs(trial).count("bad rate"), 1, "the log has it already")
 
+    def test_a_log_policy_keeps_a_trial_off_the_agent_whose_log_matched(self):
+        script = '[ "$DET_TRIAL_RUN_ID" = 1 ] && echo "Xid 79 on this machine" && exit 7; echo fine'
+        id = self.cluster.create(self.empty, command(script, max_restarts=1) +
+                                 "\nlog_policies: [{pattern: Xid 79, action: exclude_node}]\n")
+        self.addCleanup(self.cluster.det, "experiment", "kill", id)
+        trial = self.cluster.trial_id(id)
+        told = wait_until("the trial to wait", lambda: [
+            text for text in [self.cluster.det("explain", "trial", trial)] if "exclude a1" in text])[0]
+        self.assertIn("its log policies exclude the agents that could hold it", told)
+        self.cluster.start_agent("a2")
+        self.addCleanup(self.cluster.stop_agent, "a2")
+        self.cluster.wait_state(id, "COMPLETED")
+        self.assertEqual(self.cluster.trial(trial)["restarts"], 1)
+        log = self.cluster.logs(trial)
+        self.assertIn("therefore will not schedule on agent a1", log)
+        self.assertIn("fine", log)
+
     def test_an_out_of_memory_kill_is_reported_with_the_limit(self):
         root = pathlib.Path("/sys/fs/cgroup/memory")
         group = (root if root.exists() else root.parent) / f"det-e2e-{os.getpid()}"

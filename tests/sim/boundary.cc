@@ -20,6 +20,9 @@ void Boundary::restart(core::Recovered& rows) {
   if (is(BoundaryMutant::kRetriesForgotten)) {
     for (core::Trial& trial : rows.trials) trial.retries_canceled = false;
   }
+  if (is(BoundaryMutant::kExcludedForgotten)) {
+    for (core::Trial& trial : rows.trials) trial.excluded.clear();
+  }
   for (core::Allocation& allocation : rows.allocations) {
     if (is(BoundaryMutant::kPreemptAckForgotten)) allocation.preempt_acknowledged = false;
     if (is(BoundaryMutant::kGangKillForgotten)) allocation.exit.reset();

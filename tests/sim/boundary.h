@@ -23,6 +23,7 @@ enum class BoundaryMutant {
   kCommandTwice,         ///< a repeated submission of a command creates a second one
   kServiceForgotten,     ///< after a restart of the master, disabled agents and slots are in service again
   kPreemptAckForgotten,  ///< an acknowledged preemption is forgotten when the master restarts
+  kExcludedForgotten,    ///< after a restart of the master, excluded agents are allowed again
   kRetriesForgotten,     ///< after a restart of the master, canceled retries are allowed again
   kGangKillForgotten,    ///< after a restart of the master, the rest of a broken gang lives on
   kGangHalfStarted,      ///< only the first part of a gang is started

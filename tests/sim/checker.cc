@@ -316,6 +316,7 @@ void Checker::disk_changed(const MemoryDisk& disk) {
     if (core::is_terminal(trial.state)) ended_trials_[id] = trial.state;
     check_resume(trial, disk);
     check_retries(trial);
+    check_excluded(trial, disk);
   }
 }
 

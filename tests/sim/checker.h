@@ -79,6 +79,7 @@ class Checker {
  private:
   void check_resume(const core::Trial& trial, const MemoryDisk& disk);
   void check_retries(const core::Trial& trial);
+  void check_excluded(const core::Trial& trial, const MemoryDisk& disk);
   void check_run(const char* what, TrialId trial, RunNumber run);
   void check_builds(const core::Allocation& row);
   void check_exit(const core::Allocation& row);
@@ -141,6 +142,7 @@ class Checker {
     std::int64_t steps = 0;
   };
   std::map<TrialId, Newest> newest_;
+  std::map<TrialId, std::pair<RunNumber, std::vector<AgentId>>> excluded_;  ///< Stored: run, agents.
   std::map<TrialId, std::pair<bool, int>> retries_;  ///< Stored: canceled, and the number of restarts.
   std::set<CheckpointId> damaged_;
   std::set<AllocationId> killed_commands_;

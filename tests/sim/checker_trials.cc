@@ -35,6 +35,22 @@ void Checker::check_retries(const core::Trial& trial) {
   if (trial.restarts > restarts) fail(name_of(trial.id) + " restarts although its retries are canceled");
 }
 
+/// No run starts on an agent that was excluded before it. Only a user allows the agent again.
+void Checker::check_excluded(const core::Trial& trial, const MemoryDisk& disk) {
+  auto& [run, agents] = excluded_[trial.id];
+  const bool continued = continued_.contains(trial.experiment);
+  const bool kept = std::includes(trial.excluded.begin(), trial.excluded.end(), agents.begin(), agents.end());
+  if (!kept && !continued) fail(name_of(trial.id) + " forgets the agents that are excluded");
+  const auto allocation = disk.allocations.find(core::allocation_id(trial.task, trial.run));
+  if (trial.run > run && allocation != disk.allocations.end() && !continued) {
+    for (const core::AllocationPart& part : allocation->second.parts)
+      if (std::binary_search(agents.begin(), agents.end(), part.agent))
+        fail(name_of(trial.id) + " runs on the excluded agent " + part.agent.value);
+  }
+  run = trial.run;
+  agents = trial.excluded;
+}
+
 int Checker::restarts_for_good(const Job& job, const core::Trial& trial, int for_good,
                                const MemoryDisk& disk) {
   // The exit of a gang may be that of a peer, which only misses the process that failed.

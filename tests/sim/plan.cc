@@ -221,9 +221,17 @@ void draw_builds(Plan& plan, Dice dice) {
   }
 }
 
+/// Every agent may be excluded: without any one of them, a trial of one slot still has a machine.
+bool may_exclude(const Plan& plan, const Job& job) {
+  const auto immortals = std::count_if(plan.machines.begin(), plan.machines.end(),
+                                       [](const MachinePlan& machine) { return machine.immortal; });
+  return !job.detached && job.config->resources.slots_per_trial <= 1 && immortals > 1;
+}
+
 /// One job in five has a log policy. From a stream of their own, like the builds.
 void draw_log_policies(Plan& plan, Dice dice) {
   for (Job& job : plan.jobs) job.cancels_retries = dice.chance(20) && !job.detached;
+  for (Job& job : plan.jobs) job.excludes_agent = dice.chance(40) && may_exclude(plan, job);
 }
 
 /// One plan in four has pilots in place of machines. They come from a stream of their own: the other plans
@@ -379,6 +387,7 @@ std::string describe(const Plan& plan) {
                : job.failure == Job::Failure::kRepeatable ? " (repeatable)"
                                                           : "");
     if (job.cancels_retries) text += ", its log cancels retries";
+    if (job.excludes_agent) text += ", its log excludes an agent";
     if (job.ignores_preemption) text += ", ignores preemption";
     if (job.nan) text += ", NaN";
     if (job.damages) text += ", damaged checkpoints";

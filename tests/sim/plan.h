@@ -42,6 +42,8 @@ struct Job {
   enum class Failure { kPlain, kFinal, kRepeatable } failure = Failure::kPlain;
   /// Some lines of its log match a policy that cancels retries.
   bool cancels_retries = false;
+  /// Some lines of its log match a policy that excludes its agent.
+  bool excludes_agent = false;
   /// The program ends its own supervisor in each run, so that the run is lost.
   bool loses_itself = false;
   bool ignores_preemption = false;
@@ -60,6 +62,7 @@ struct Job {
   enum class Build { kWorks, kRejected, kFails } build = Build::kWorks;
   std::vector<Action> actions;
 
+  bool has_log_policy() const { return cancels_retries || excludes_agent; }
   /// No user ends the job.
   bool left_alone() const;
   /// A user extends or retries the job.

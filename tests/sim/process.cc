@@ -215,7 +215,7 @@ void Process::work() {
     checker_.process_lost_itself(trial.id);
     return exit(ExitKind::kLost, 0, "the supervisor is gone");
   }
-  if (job_.cancels_retries && engine_.chance(10)) match_log_policy();
+  if (job_.has_log_policy() && engine_.chance(10)) match_log_policy();
   if (steps_ < job_.total) {
     steps_ = std::min(steps_ + job_.chunk, job_.total);
     if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {
@@ -247,7 +247,7 @@ void Process::work() {
 }
 
 void Process::fail() {
-  if (job_.cancels_retries && engine_.chance(50)) match_log_policy();
+  if (job_.has_log_policy() && engine_.chance(50)) match_log_policy();
   checker_.process_failed(start_.trial.id);
   // A detached process reports its exit itself, or ends without a report.
   if (!job_.detached || engine_.chance(50)) {
@@ -263,8 +263,16 @@ void Process::fail() {
 
 void Process::match_log_policy() {
   // Lines of the log arrive through the agent: neither the session nor the run of the trial matters.
-  engine_.trace("the log of " + start_.allocation.id.value + " cancels retries");
-  if (master_.up()) master_.submit(core::CancelRetries{start_.trial.id});
+  const std::string log = "the log of " + start_.allocation.id.value;
+  if (job_.cancels_retries && engine_.chance(50)) {
+    engine_.trace(log + " cancels retries");
+    if (master_.up()) master_.submit(core::CancelRetries{start_.trial.id});
+  }
+  // At most one agent for each trial, so that another one stays.
+  if (job_.excludes_agent && start_.trial.excluded.empty()) {
+    engine_.trace(log + " excludes " + start_.agent.value);
+    if (master_.up()) master_.submit(core::ExcludeAgent{start_.trial.id, start_.agent});
+  }
 }
 
 void Process::save() {

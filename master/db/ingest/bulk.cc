@@ -410,11 +410,12 @@ struct BulkWriter::Impl {
                   return status;
                 }),
         logs(options, "logs",
-             [this, cancel = options.cancel_retries](Connection& connection,
-                                                     const std::vector<LogBatch>& batches,
-                                                     std::vector<Result<std::int64_t>>& answers) -> Status {
+             [this, cancel = options.cancel_retries, exclude = options.exclude_agent](
+                 Connection& connection, const std::vector<LogBatch>& batches,
+                 std::vector<Result<std::int64_t>>& answers) -> Status {
                TRY(write_logs(connection, batches, triggers, policies, answers));
                for (const TrialId trial : policies.take_canceled()) cancel(trial);
+               for (const auto& [trial, agent] : policies.take_excluded()) exclude(trial, agent);
                return {};
              }) {}
 

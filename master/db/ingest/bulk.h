@@ -75,6 +75,8 @@ struct BulkOptions {
   /// Called by the log thread when a line of a trial has matched a policy with the action cancel_retries,
   /// before the batch is answered. May be called again for the same line.
   std::function<void(TrialId)> cancel_retries = [](TrialId) {};
+  /// The same for the action exclude_node, with the agent of the line.
+  std::function<void(TrialId, const AgentId&)> exclude_agent = [](TrialId, const AgentId&) {};
 };
 
 /// Queues batches and stores them on its own threads. Thread-safe.

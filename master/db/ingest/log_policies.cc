@@ -39,8 +39,9 @@ Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& ba
       Policy policy{.trial = trial, .name = "", .pattern = nullptr};
       if (const Json name = one.value("name", Json()); name.is_string() && !matched) policy.name = name;
       policy.cancels = one.value("action", Json()) == "cancel_retries";
+      policy.excludes = one.value("action", Json()) == "exclude_node";
       policy.pattern = std::make_unique<re2::RE2>(one.value("pattern", ""), re2::RE2::Quiet);
-      if (policy.pattern->ok() && (policy.cancels || !policy.name.empty()))
+      if (policy.pattern->ok() && (policy.cancels || policy.excludes || !policy.name.empty()))
         policies.push_back(std::move(policy));
     }
   }
@@ -52,9 +53,10 @@ void LogPolicies::match(const LogBatch& batch, const LogLine& line) {
   if (known == tasks_.end()) return;
   bool named = false;
   for (Policy& policy : known->second) {
-    if ((policy.name.empty() && !policy.cancels) || !re2::RE2::PartialMatch(line.text, *policy.pattern))
-      continue;
+    if (policy.is_spent(batch.agent) || !re2::RE2::PartialMatch(line.text, *policy.pattern)) continue;
     if (policy.cancels) canceled_.insert(policy.trial);
+    if (policy.excludes && !batch.agent.value.empty() && policy.excluded.insert(batch.agent).second)
+      excluded_.emplace(policy.trial, batch.agent);
     if (!policy.name.empty() && !named) matches_.emplace(batch.task, policy.name), named = true;
     policy.cancels = false;
   }

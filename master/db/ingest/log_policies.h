@@ -1,5 +1,5 @@
-// Log policies of experiments: remembers the first named one that a line of a trial matches, and the trials
-// whose restarts are canceled by one. Used by the log thread only.
+// Log policies of experiments: remembers the first named one that a line of a trial matches, and what their
+// actions ask for. Used by the log thread only.
 #pragma once
 
 #include <re2/re2.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "master/db/ingest/bulk.h"
@@ -18,25 +19,34 @@ class LogPolicies {
  public:
   /// Reads the policies of tasks that are not known yet, with one statement.
   Status load(Connection& connection, const std::vector<LogBatch>& batches);
-  /// Notes the first named policy that the line matches, unless its task has one already, and the trial of
-  /// the task if the policy cancels retries.
+  /// Notes the first named policy that the line matches, unless its task has one already, and the actions of
+  /// all that it matches.
   void match(const LogBatch& batch, const LogLine& line);
   /// Stores in the open transaction the matches since the last call. A stored match stays.
   Status store(Connection& connection);
   /// Returns the trials with canceled retries since the last call.
   std::set<TrialId> take_canceled() { return std::exchange(canceled_, {}); }
+  /// Returns the agents that were excluded from trials since the last call.
+  std::set<std::pair<TrialId, AgentId>> take_excluded() { return std::exchange(excluded_, {}); }
 
  private:
   struct Policy {
     TrialId trial;
     std::string name;  ///< "": not shown
     std::unique_ptr<re2::RE2> pattern;
-    bool cancels = false;  ///< the action is cancel_retries
+    bool cancels = false;   ///< the action is cancel_retries
+    bool excludes = false;  ///< the action is exclude_node
+    /// The line needs no look: nothing could follow from it.
+    bool is_spent(const AgentId& agent) const {
+      return name.empty() && !cancels && (!excludes || excluded.contains(agent));
+    }
+    std::set<AgentId> excluded;  ///< by this policy so far
   };
   /// Policies that can still match. Empty for commands.
   std::map<TaskId, std::vector<Policy>> tasks_;
   std::map<TaskId, std::string> matches_;
   std::set<TrialId> canceled_;
+  std::set<std::pair<TrialId, AgentId>> excluded_;
 };
 
 }  // namespace det::db

@@ -151,6 +151,7 @@ const Table<core::Trial>& trials_table() {
                                                 field<&Trial::early_exit_invalid_hp>("early_exit_invalid_hp"),
                                                 field<&Trial::held>("held"),
                                                 field<&Trial::retries_canceled>("retries_canceled"),
+                                                field<&Trial::excluded>("excluded_agents"),
                                                 field<&Trial::progress>("progress"),
                                                 field<&Trial::exit_reason>("exit_reason"),
                                                 field<&Trial::started>("started"),
@@ -310,6 +311,15 @@ Status take(Rows::Row& row, std::vector<core::AllocationPart>& parts) {
   return {};
 }
 
+void put(Params& out, const std::vector<AgentId>& agents) {
+  std::vector<std::string> names;
+  for (const AgentId& agent : agents) names.push_back(agent.value);
+  out.add(names);
+}
+Status take(Rows::Row& row, std::vector<AgentId>& agents) {
+  for (std::string& name : row.next<std::vector<std::string>>()) agents.emplace_back(std::move(name));
+  return {};
+}
 void put(Params& out, const std::set<int>& numbers) {
   out.add(std::vector<std::int64_t>(numbers.begin(), numbers.end()));
 }

@@ -35,6 +35,8 @@ Status take(Rows::Row& row, core::PilotPhase& phase);
 // Other members that SQL stores in another form.
 void put(Params& out, const std::vector<core::AllocationPart>& parts);
 Status take(Rows::Row& row, std::vector<core::AllocationPart>& parts);
+void put(Params& out, const std::vector<AgentId>& agents);
+Status take(Rows::Row& row, std::vector<AgentId>& agents);
 void put(Params& out, const std::set<int>& numbers);
 Status take(Rows::Row& row, std::set<int>& numbers);
 

@@ -72,6 +72,43 @@ TEST_CASE("a trial whose retries a log policy canceled fails at its next failure
   CHECK(bench.disk().trials.at(kTrial).restarts == 0);
 }
 
+TEST_CASE("a trial runs again on another agent after a log policy has excluded its agent") {
+  Bench bench;
+  bench.connect("a1", 1);
+  bench.submit(bench.config(1, 5));
+  REQUIRE(bench.live(kTrial));
+  const auto places = [&] { return bench.live(kTrial)->parts.front().agent.value; };
+  bench.step(ExcludeAgent{kTrial, AgentId("a1")});
+  bench.step(ExcludeAgent{kTrial, AgentId("a1")});
+  CHECK(bench.trial(kTrial).excluded == std::vector{AgentId("a1")});
+  SECTION("it waits for one") {
+    bench.exit(kTrial, ExitKind::kFailed);
+    CHECK_FALSE(bench.live(kTrial));
+    SECTION("also after a restart of the master") {
+      bench.restart();
+      bench.connect("a1", 1);
+      CHECK_FALSE(bench.live(kTrial));
+    }
+    bench.connect("a2", 1);
+    CHECK(places() == "a2");
+    CHECK(bench.trial(kTrial).restarts == 1);
+  }
+  SECTION("it goes on where the excluded agent has the better place") {
+    bench.connect("a2", 4);
+    bench.exit(kTrial, ExitKind::kFailed);
+    CHECK(places() == "a2");
+  }
+}
+
+TEST_CASE("a waiting trial does not start on an agent that a log policy excludes meanwhile") {
+  Bench bench;
+  bench.submit(bench.config());
+  bench.step(ExcludeAgent{kTrial, AgentId("a1")});
+  bench.connect("a1", 1);
+  CHECK_FALSE(bench.live(kTrial));
+  bench.step(ExcludeAgent{TrialId(99), AgentId("a1")});
+}
+
 TEST_CASE("a trial that calls its failure final is not restarted") {
   Bench bench;
   bench.connect("a1", 1);

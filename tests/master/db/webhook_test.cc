@@ -146,6 +146,23 @@ TEST_CASE(
   CHECK(canceled == std::vector{TrialId(lab.database.number("SELECT id FROM trials"))});
 }
 
+TEST_CASE("a line that matches exclude_node excludes its agent, once for each agent") {
+  Lab lab;
+  REQUIRE(lab.pool.query("UPDATE experiments SET config = json_build_object('log_policies', $1::json)",
+                         R"([{"pattern": "Xid 79", "action": "exclude_node"}])"));
+  const std::string task = lab.database.value("SELECT task_id FROM trials");
+  std::vector<std::pair<TrialId, AgentId>> excluded;
+  db::BulkWriter bulk(
+      {.connect = lab.database.connect(),
+       .exclude_agent = [&](TrialId trial, const AgentId& agent) { excluded.emplace_back(trial, agent); }});
+  ship(bulk, 1, "Xid 13", task);
+  CHECK(excluded.empty());
+  ship(bulk, 2, "Xid 79", task);
+  ship(bulk, 3, "Xid 79", task);
+  CHECK(excluded ==
+        std::vector{std::pair(TrialId(lab.database.number("SELECT id FROM trials")), AgentId("agent"))});
+}
+
 TEST_CASE("log triggers that are added or removed while lines arrive take effect with the next line") {
   Lab lab;
   db::BulkWriter bulk({.connect = lab.database.connect()});

@@ -194,8 +194,11 @@ class World {
   void request(const Snapshot& now) {
     for (int count = below(4); count >= 0 && !now.jobs.empty(); --count) {
       const TaskKey task = one_in(4) ? TaskKey(CommandId(++command_)) : TaskKey(TrialId(++trial_));
-      scheduler_.put_request(
-          {task, any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5)});
+      std::set<AgentId> excluded;
+      for (int agents = one_in(5) ? 1 + below(3) : 0; agents > 0; --agents)
+        excluded.insert(AgentId("a" + std::to_string(below(7))));
+      scheduler_.put_request({task, any(now.jobs).id, one_in(5) ? below(20) : below(5), one_in(2), !one_in(5),
+                              std::vector<AgentId>(excluded.begin(), excluded.end())});
     }
   }
 
@@ -242,6 +245,8 @@ class World {
                                         [&](const Agent& one) { return one.id == part.agent; });
         REQUIRE(agent != before.agents.end());
         REQUIRE(agent->open);
+        REQUIRE(std::find(request->excluded.begin(), request->excluded.end(), part.agent) ==
+                request->excluded.end());
         for (int slot : part.slots) REQUIRE(agent->slots.at(static_cast<std::size_t>(slot)).enabled);
       }
     }

@@ -21,7 +21,12 @@ class Walk {
   Walk(Snapshot& snapshot, Plan& plan, std::vector<Hold>& holds) : s_(snapshot), plan_(plan), holds_(holds) {}
 
   bool run() {
-    while (const Request* found = next()) serve(Request(*found));
+    while (const Request* found = next()) {
+      const Request request = *found;
+      excluded_ = {request.excluded.begin(), request.excluded.end()};
+      serve(request);
+      excluded_.clear();
+    }
     return decided_;
   }
 
@@ -29,9 +34,12 @@ class Walk {
   struct Shape {
     int slots;
     bool single, preemptible;
+    std::vector<AgentId> excluded;
     auto operator<=>(const Shape&) const = default;
   };
-  static Shape shape(const Request& r) { return {r.slots, r.single_node && r.slots > 1, r.preemptible}; }
+  static Shape shape(const Request& r) {
+    return {r.slots, r.single_node && r.slots > 1, r.preemptible, r.excluded};
+  }
   const Job& job(JobKey id) const {
     return *std::find_if(s_.jobs.begin(), s_.jobs.end(), [&](const Job& j) { return j.id == id; });
   }
@@ -106,8 +114,10 @@ class Walk {
     return best;
   }
 
-  /// Whether the request may use the agent: it is open and not reserved for another request.
-  bool seen(const Agent& a) const { return a.open && !(reserved_ && reserved_->agent == a.id && !lifted_); }
+  /// Whether the request may use the agent: it is open, not excluded and not reserved for another request.
+  bool seen(const Agent& a) const {
+    return a.open && !excluded_.contains(a.id) && !(reserved_ && reserved_->agent == a.id && !lifted_);
+  }
   static bool usable(const Agent& a, int slot) {
     return slot < static_cast<int>(a.slots.size()) && a.slots[static_cast<std::size_t>(slot)].enabled;
   }
@@ -169,7 +179,7 @@ class Walk {
     const Agent* best = nullptr;
     int fewest = 0;
     for (const Agent& a : s_.agents) {
-      if (!a.open) continue;  // Reservations concern slots only.
+      if (!a.open || excluded_.contains(a.id)) continue;  // Reservations concern slots only.
       int count = 0;
       for (const Running& one : s_.running) {
         for (const Part& part : one.parts) count += part.agent == a.id && part.slots.empty();
@@ -234,7 +244,7 @@ class Walk {
   }
 
   void keep(const Request& r, const Agent* a, Hold::Why why) {
-    if (r.slots == 1) a = nullptr;  // Any agent will do.
+    if (r.slots == 1 && r.excluded.empty()) a = nullptr;  // Any agent will do.
     if (a) {
       const int from_coming = std::min(coming(*a), r.slots);
       promised_[a->id].first += r.slots - from_coming;
@@ -385,7 +395,7 @@ class Walk {
     }
     if ((shape(r).single ? most : all) < r.slots) return;
     Reserved reserved{job(r.job).priority, AgentId(), r.slots};
-    if (shape(r).single) {
+    if (shape(r).single || (!r.excluded.empty() && most >= r.slots)) {
       const int level = by_priority() ? above(r) + 1 : kNobody;
       const Agent* best = nullptr;
       auto key = [&](const Agent& a) { return std::tuple(-total(a, level), -base(a), a.id); };
@@ -407,6 +417,7 @@ class Walk {
   Plan& plan_;
   std::vector<Hold>& holds_;
   std::map<Shape, int> dropped_;
+  std::set<AgentId> excluded_;  // Of the request that is served.
   std::set<TaskKey> holding_;
   std::map<JobKey, std::pair<int, int>> promised_to_;  // Slots, requests.
   std::map<AgentId, std::pair<int, int>> promised_;    // Free, coming.

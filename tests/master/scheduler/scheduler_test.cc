@@ -6,7 +6,7 @@
 //   job <id> [user <u>] [priority <p>] [position <t>] [weight <w>] [max_slots <n>] [workspace <w>]
 //   quota user|workspace <id> slots <n> [elsewhere <n>]
 //   running <trial> [of <job>] on <agent[:a,b]>… [terminating] [fixed]
-//   request <trial> [of <job>] slots <n> [single] [fixed]
+//   request <trial> [of <job>] slots <n> [single] [fixed] [excluded <agent,…>]
 // Job keys on a running or request line apply to its job. Without `of` the job has the trial's number.
 //   start <trial> on <agent:slots>… | preempt <trial> | nothing        expected, in order
 //   hold <trial> coming|preempting|reserved [on <agent>] slots <n>    checked when a block has one
@@ -26,6 +26,7 @@
 #include <sstream>
 #include <string>
 
+#include "common/base/text.h"
 #include "master/scheduler/explain.h"
 #include "master/scheduler/fits.h"
 #include "reference.h"
@@ -52,7 +53,7 @@ struct Words {
       const bool flag = word == "terminating" || word == "fixed" || word == "closed" || word == "single";
       const bool known = flag || word == "of" || word == "slots" || word == "user" || word == "priority" ||
                          word == "position" || word == "weight" || word == "max_slots" ||
-                         word == "workspace" || word == "elsewhere";
+                         word == "workspace" || word == "elsewhere" || word == "excluded";
       if (places && !known) {
         const auto colon = word.find(':');
         parts.push_back({AgentId(word.substr(0, colon)), {}});
@@ -136,8 +137,11 @@ class Play {
     const ExperimentId of(words.has("of") ? std::stoll(words.text("of")) : id);
     job(of.value, words);
     if (kind == "request") {
-      return scheduler_.put_request(
-          {TrialId(id), of, words.number("slots", 1), words.has("single"), !words.has("fixed")});
+      std::vector<AgentId> excluded;
+      if (words.has("excluded"))
+        for (const std::string& agent : split(words.text("excluded"), ',')) excluded.emplace_back(agent);
+      return scheduler_.put_request({TrialId(id), of, words.number("slots", 1), words.has("single"),
+                                     !words.has("fixed"), std::move(excluded)});
     }
     REQUIRE(kind == "running");
     scheduler_.started({TrialId(id), of, words.parts, !words.has("fixed"), words.has("terminating")});

@@ -59,7 +59,10 @@ std::string show(const Snapshot& snapshot) {
   }
   for (const Request& one : snapshot.requests) {
     text += "request " + show(one.task) + " of " + show(one.job) + " slots " + std::to_string(one.slots) +
-            (one.single_node ? " single" : "") + (one.preemptible ? "" : " fixed") + "\n";
+            (one.single_node ? " single" : "") + (one.preemptible ? "" : " fixed");
+    for (std::size_t i = 0; i < one.excluded.size(); ++i)
+      text += (i ? "," : " excluded ") + one.excluded[i].value;
+    text += "\n";
   }
   return text;
 }
