@@ -145,13 +145,14 @@ Result<std::optional<std::int64_t>> ModelService::workspace_of(const Caller& cal
                                                                const std::string& name) const {
   if (id == 0 && name.empty()) return std::optional<std::int64_t>();
   if (id == 0) {
-    TRY_ASSIGN(const auto page,
-               db::list_workspaces(context_.pool, {.visible = caller.grants.visible(), .exact_name = name}));
+    TRY_ASSIGN(const auto page, db::list_workspaces(context_.pool, {.exact_name = name}));
     for (const db::WorkspaceRow& row : page.rows)
       if (row.name == name) id = row.id;
+    const bool seen = !caller.grants.visible() || (id != 0 && caller.grants.in(id) > db::Role::kNone);
+    if (!seen) return no_role_in("workspace \"" + make_utf8(name) + "\"");
     if (id == 0) return fail(Code::kNotFound, "workspace \"" + make_utf8(name) + "\" not found");
   }
-  TRY(authorize(caller, Action::kEdit, Target::kWorkspace, {std::to_string(id)}, context_.pool));
+  TRY(authorize_storing(caller, id, context_.pool));
   TRY_ASSIGN(const auto row, db::get_workspace(context_.pool, id));
   if (row.archived) return fail(Code::kFailedPrecondition, "workspace " + row.name + " is archived");
   return std::optional(id);

@@ -262,8 +262,12 @@ Status authorize_storing(const Caller& caller, std::int64_t workspace, db::Pool&
   const std::string id = std::to_string(workspace);
   const Status allowed = authorize(caller, Action::kEdit, Target::kWorkspace, {id}, pool);
   if (allowed || allowed.error().code != Code::kNotFound) return allowed;
+  return no_role_in("workspace " + id);
+}
+
+tl::unexpected<Error> no_role_in(const std::string& workspace) {
   return fail(Code::kPermissionDenied,
-              "access denied: workspace " + id + " does not exist, or you have no role in it");
+              "access denied: " + workspace + " does not exist, or you have no role in it that allows this");
 }
 
 Result<std::vector<bool>> may_see(const Caller& caller, db::Placed kind, const std::vector<std::string>& ids,

@@ -59,9 +59,11 @@ Status authorize_deletion(const Caller& caller, UserId owner, Target target, con
 Status authorize(const Caller& caller, Action action, Target target, const std::vector<std::string>& ids,
                  db::Pool& pool);
 
-/// authorize() for the workspace in which a template or a webhook is stored. As in Determined AI, a hidden
-/// workspace is refused, and so is one that does not exist. Errors: kPermissionDenied.
+/// authorize() for the workspace in which a template, a webhook or a model is stored. As in Determined AI, a
+/// hidden workspace is refused, and so is one that does not exist. Errors: kPermissionDenied.
 Status authorize_storing(const Caller& caller, std::int64_t workspace, db::Pool& pool);
+/// kPermissionDenied for a workspace, as named in the message, that is hidden or does not exist.
+tl::unexpected<Error> no_role_in(const std::string& workspace);
 
 /// Returns for each of `ids` whether the caller may see it, in the same order. Queries the database unless
 /// the caller may see everything.
