@@ -3,6 +3,7 @@ import collections
 import pathlib
 import re
 import threading
+import time
 
 from cluster import processes
 
@@ -38,7 +39,8 @@ class GpuWatch:
         self.mark = f"DET_MASTER={master}\0"
         self.agents = collections.defaultdict(lambda: Place("", frozenset(), ""))  # by the id of an agent
         self.job_of_run = {}  # (trial, run): job
-        self.problems = set()
+        self.problems = {}  # description: time since the start
+        self.begin = time.monotonic()
         self.trials_seen, self.others_seen = set(), set()
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -65,8 +67,21 @@ class GpuWatch:
                 for pid, (name, env) in (found or processes()).items() if name == "chaos_program" and self.mark in env}
 
     def look(self):
+        shared = self.shared(processes())
+        if shared:
+            # Reading all processes takes a while: one may have ended before the other began. Both still run now?
+            shared = {text: pids for text, pids in shared.items() if self.are_alive(pids)}
+        for text in shared:
+            self.problems.setdefault(text, f"{time.monotonic() - self.begin:.1f} s")
+
+    @staticmethod
+    def are_alive(pids):
         found = processes()
-        held = {}  # (node, GPU): agents and other jobs
+        return all(pid in found for pid in pids)
+
+    def shared(self, found):
+        """{description: pids} of the GPUs that a trial and another job use. Notes what runs, and GPUs without a job."""
+        held = {}  # (node, GPU): {user: pid}
         for pid, (name, env) in found.items():
             if self.conf not in env or not variable(env, "SLURM_JOB_ID"):
                 continue
@@ -76,20 +91,19 @@ class GpuWatch:
                 self.agents[id] = place
             if name == "sleep" and variable(env, "SLURM_JOB_NAME") == OTHER:
                 self.others_seen.add(place.job)
-                self.hold(held, place.node, place.gpus, f"job {place.job}")
+                self.hold(held, place.node, place.gpus, f"job {place.job}", pid)
         for pid, (trial, run, agent) in self.trials(found).items():
             gpus = numbers(variable(found[pid][1], "CUDA_VISIBLE_DEVICES"))
             place = self.agents[agent]
             if not gpus or not gpus <= place.gpus:
-                self.problems.add(f"run {run} of trial {trial} has GPUs {set(gpus)}; the job of {agent} has {set(place.gpus)}")
+                self.problems[f"run {run} of trial {trial} has GPUs {set(gpus)}; the job of {agent} has {set(place.gpus)}"] = ""
             self.trials_seen.add((trial, run))
             self.job_of_run[trial, run] = place.job
-            self.hold(held, place.node, gpus, f"run {run} of trial {trial} in job {place.job}")
-        for (node, gpu), users in held.items():
-            if len(users) > 1:
-                self.problems.add(f"GPU {gpu} of {node} is used by {' and '.join(sorted(users))}")
+            self.hold(held, place.node, gpus, f"run {run} of trial {trial} in job {place.job}", pid)
+        return {f"GPU {gpu} of {node} is used by {' and '.join(sorted(users))}": set(users.values())
+                for (node, gpu), users in held.items() if len(users) > 1}
 
     @staticmethod
-    def hold(held, node, gpus, user):
+    def hold(held, node, gpus, user, pid):
         for gpu in gpus:
-            held.setdefault((node, gpu), set()).add(user)
+            held.setdefault((node, gpu), {})[user] = pid

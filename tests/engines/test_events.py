@@ -65,11 +65,12 @@ class Events:
         self.killed |= {(trial, run) for trial, run, agent in self.gpus.trials().values() if agents(agent)}
 
     def excuse_aborted(self):
-        """Notes runs in jobs that Slurm has killed: a killed slurmctld may forget the newest jobs, and ends their
-        processes with SIGKILL when it is back."""
+        """Returns the jobs that Slurm has killed, and notes their runs: a killed slurmctld may forget the newest jobs. It
+        gives their GPUs to others, and ends their processes with SIGKILL when it is back."""
         aborted = {job for path in (self.slurm.home / "log").glob("n*.log")
                    for job in re.findall(r"\] job (\d+) abort completed", path.read_text(errors="replace"))}
         self.killed |= {run for run, job in self.gpus.job_of_run.items() if job in aborted}
+        return aborted
 
     def excuse_node(self, node):
         self.excuse(lambda agent: self.gpus.agents[agent].node == node)
@@ -243,14 +244,16 @@ class RandomEvents(unittest.TestCase):
         except BaseException as error:
             print(self.evidence())
             raise error
-        self.events.excuse_aborted()
+        aborted = self.events.excuse_aborted()
+        shared = {text: when for text, when in self.gpus.problems.items() if not aborted & set(re.findall(r"job (\d+)", text))}
         books = Books(self.cluster, self.cluster.dir / "ledger")
         repeated = self.repeated_batches(books)
         problems = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
                     books.checkpoints_without_files(self.cluster.dir / "checkpoints", set()) + books.unfinished() +
-                    (repeated if LONG else []) + sorted(self.gpus.problems))
+                    (repeated if LONG else []) + [f"{text} {when}" for text, when in shared.items()])
         print(f"{EVENTS} events, {len(self.whole)} trials, {len(self.gpus.trials_seen)} runs on GPUs beside "
-              f"{len(self.gpus.others_seen)} jobs, {len(books.acknowledged)} reports acknowledged, {len(repeated)} batches repeated, over "
+              f"{len(self.gpus.others_seen)} jobs, {len(books.acknowledged)} reports acknowledged, {len(repeated)} batches repeated, "
+              f"{len(self.gpus.problems) - len(shared)} GPUs given twice by a Slurm that forgot a job, over "
               f"{time.monotonic() - last:.1f} s after the last event", flush=True)
         if problems:
             print(self.evidence())
