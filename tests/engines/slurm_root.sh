@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with the Slurm of another Debian release: slurm_root.sh ROOT COMMAND…
 # ROOT is a directory for debootstrap; a missing one is made (trixie, 500 MB, once). In COMMAND, the programs of Slurm run
-# below ROOT, and agents of its jobs on this machine. tests/e2e/slurm.py starts them with DET_SLURM_AGENT_PREFIX.
+# below ROOT, and agents of its jobs on this machine. tests/engines/slurm.py starts them with DET_SLURM_AGENT_PREFIX.
 #   tests/engines/slurm_root.sh ~/.cache/det-trixie python3 tests/engines/run.py build/release OnSlurm
 set -euo pipefail
 

@@ -220,12 +220,25 @@ class RandomEvents(unittest.TestCase):
         return not self.at_work()
 
     def repeated_batches(self, books):
-        """Batches that were trained twice although their first run had the time to save."""
-        return [f"trial {trial} lost the report of batch {step} of its run {run}" for (trial, run, group, step), (_, archived)
-                in sorted(books.rows.items()) if archived and group == "training" and (trial, run) not in self.events.killed]
+        """{(trial, run): batches} that were trained twice although their first run had the time to save."""
+        repeated = {}
+        for (trial, run, group, step), (_, archived) in sorted(books.rows.items()):
+            if archived and group == "training" and (trial, run) not in self.events.killed:
+                repeated.setdefault((trial, run), []).append(step)
+        return repeated
 
-    def evidence(self):
-        return "\n".join([f"seed {SEED}", *self.events.history, self.pool.evidence()])
+    def evidence(self, runs=()):
+        return "\n".join([f"seed {SEED}", *self.events.history, self.pool.evidence(), *map(self.end_of, runs)])
+
+    def end_of(self, run):
+        """What is known of the end of a run: the log of its pilot, and what Slurm says of that job."""
+        job = self.gpus.job_of_run.get(run, "?")
+        pilot = self.slurm.dir / f"pilot-{job}.log"
+        lines = [f"\n# trial {run[0]}, run {run[1]}: job {job}", pilot.read_text(errors="replace") if pilot.exists() else "no log"]
+        for log in sorted((self.slurm.home / "log").glob("*.log")):
+            lines += [f"{log.name}: {line}" for line in log.read_text(errors="replace").splitlines()
+                      if re.search(rf"\b(job |JobId=|jobid |Job ){job}\b", line)]
+        return "\n".join(lines)
 
     def test_random_events_lose_no_report_and_leave_no_job_and_no_process(self):
         begin = time.monotonic()
@@ -248,15 +261,17 @@ class RandomEvents(unittest.TestCase):
         shared = {text: when for text, when in self.gpus.problems.items() if not aborted & set(re.findall(r"job (\d+)", text))}
         books = Books(self.cluster, self.cluster.dir / "ledger")
         repeated = self.repeated_batches(books)
+        lost = [f"trial {trial} lost the reports of batches {steps[0]} to {steps[-1]} of its run {run}"
+                for (trial, run), steps in repeated.items() if LONG]
         problems = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
                     books.checkpoints_without_files(self.cluster.dir / "checkpoints", set()) + books.unfinished() +
-                    (repeated if LONG else []) + [f"{text} {when}" for text, when in shared.items()])
+                    lost + [f"{text} {when}" for text, when in shared.items()])
         print(f"{EVENTS} events, {len(self.whole)} trials, {len(self.gpus.trials_seen)} runs on GPUs beside "
-              f"{len(self.gpus.others_seen)} jobs, {len(books.acknowledged)} reports acknowledged, {len(repeated)} batches repeated, "
+              f"{len(self.gpus.others_seen)} jobs, {len(books.acknowledged)} reports acknowledged, {sum(map(len, repeated.values()))} batches repeated, "
               f"{len(self.gpus.problems) - len(shared)} GPUs given twice by a Slurm that forgot a job, over "
               f"{time.monotonic() - last:.1f} s after the last event", flush=True)
         if problems:
-            print(self.evidence())
+            print(self.evidence(repeated))
         self.assertEqual(problems[:20], [])
         self.assertGreaterEqual(len(books.acknowledged), sum(self.whole.values()))
 
