@@ -141,8 +141,8 @@ struct Trial {
   bool early_exit_invalid_hp = false;
   bool held = false;              ///< waits at a rung: gets no slots until the searcher resumes it
   bool retries_canceled = false;  ///< a log policy matched: the next failure is the last
-  std::vector<AgentId>
-      excluded;             ///< agents that a log policy has excluded: no later run starts there; ascending
+  /// Agents on which no later run starts, because a log policy has excluded them; ascending.
+  std::vector<AgentId> excluded;
   double progress = 0;      ///< 0..1
   std::string exit_reason;  ///< why the last allocation failed or was lost, for people
   WallTime started;

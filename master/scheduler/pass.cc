@@ -191,7 +191,7 @@ bool Pass::reserve(const Preemptor& preemptor) {
   const bool fits_one = pool_.fleet.largest() >= slots;
   if (preemptor.shape.single_node ? !fits_one : pool_.fleet.capacity() < slots) return false;
   Reservation reservation{preemptor.job->job.priority, nullptr, slots};
-  // Slots anywhere could be those of an excluded agent, which nobody would use.
+  // A reservation of slots on any agent could keep those of an excluded agent idle.
   if (preemptor.shape.single_node || (preemptor.shape.excluded != 0 && fits_one)) {
     // The agent where most has gathered. Slots of less important allocations count: they can be preempted.
     const int level = pool_.rules.policy == Policy::kPriority ? victims_above(preemptor) + 1 : Fleet::kNobody;

@@ -131,9 +131,31 @@ void Pool::remove_job(JobKey id) {
 }
 
 int Pool::number_of(const std::vector<AgentId>& agents) {
-  const auto [it, fresh] = excluded_numbers_.try_emplace(agents, static_cast<int>(excluded_sets_.size()));
-  if (fresh) excluded_sets_.push_back(agents);
-  return it->second;
+  if (const auto known = excluded_numbers_.find(agents); known != excluded_numbers_.end())
+    return known->second;
+  if (excluded_numbers_.size() >= max_numbers_) forget_excluded_sets();
+  if (free_numbers_.empty()) {
+    free_numbers_.push_back(static_cast<int>(excluded_sets_.size()));
+    excluded_sets_.emplace_back();
+  }
+  const int number = free_numbers_.back();
+  free_numbers_.pop_back();
+  excluded_sets_[static_cast<std::size_t>(number)] = agents;
+  excluded_numbers_.emplace(agents, number);
+  return number;
+}
+
+void Pool::forget_excluded_sets() {
+  std::set<int> used{0};
+  for (const auto& [id, job] : queue.jobs())
+    for (const auto& [shape, line] : job.waiting) used.insert(shape.excluded);
+  std::erase_if(excluded_numbers_, [&](const auto& one) {
+    if (used.contains(one.second)) return false;
+    free_numbers_.push_back(one.second);
+    return true;
+  });
+  // Twice as many as are in use: the cost of a look at all jobs is spread over as many new sets.
+  max_numbers_ = std::max<std::size_t>(16, 2 * used.size());
 }
 
 Shape Pool::shape_of(const Request& request) {

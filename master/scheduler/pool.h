@@ -72,15 +72,18 @@ struct Pool {
   void begin(JobState& job, Running started, std::vector<Node*> nodes);
   void forget(JobState& job);
   Shape shape_of(const Request& request);
-  /// Returns the number of a set of excluded agents. Sets are few and are kept: an agent is excluded by hand,
-  /// or after a failure.
+  /// Returns the number of a set of excluded agents.
   int number_of(const std::vector<AgentId>& agents);
+  /// Frees the numbers of the sets that no request has.
+  void forget_excluded_sets();
 
   // Copies for images of what the queue, `running` and the fleet contain.
   SharedTable<Job> jobs_;
   SharedTable<Image::State::Runs> runs_;
   std::vector<std::vector<AgentId>> excluded_sets_{{}};  ///< by number
   std::map<std::vector<AgentId>, int> excluded_numbers_{{{}, 0}};
+  std::vector<int> free_numbers_;                     ///< of forgotten sets
+  std::size_t max_numbers_ = 16;                      ///< unused sets are forgotten beyond it
   std::shared_ptr<const std::vector<Agent>> agents_;  ///< null after a change of an agent; built by image()
 };
 

@@ -138,7 +138,7 @@ std::vector<v1::Job> in_order(std::vector<Queued> all) {
   return jobs;
 }
 
-/// Copies what everybody may know of a job.
+/// Copies the fields of a job that do not depend on the rights of the caller.
 void limit(const v1::Job& job, v1::LimitedJob* out) {
   *out->mutable_summary() = job.summary();
   out->set_type(job.type());
