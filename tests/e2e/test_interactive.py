@@ -217,12 +217,16 @@ class Interactive(unittest.TestCase):
         wait_until("the end of the idle one", lambda: state(idle) == "STATE_TERMINATED")
         self.assertEqual(state(used), "STATE_RUNNING")
 
-    def test_tensorboard_reads_the_event_files_of_experiments_and_trials(self):
+    def create_with_storage(self):
+        """Returns an experiment and its storage, where a TensorBoard finds its event files."""
         storage = self.cluster.dir / "storage"
         config = (f"name: waits\nentrypoint: 'true'\nmax_restarts: 0\nresources: {{slots_per_trial: 0}}\n"
                   f"checkpoint_storage: {{type: shared_fs, host_path: {storage}}}\n"
                   "searcher: {name: single, metric: loss, max_length: {batches: 10}}\n")
-        experiment = self.cluster.create(self.code, config)
+        return self.cluster.create(self.code, config), storage
+
+    def test_tensorboard_reads_the_event_files_of_experiments_and_trials(self):
+        experiment, storage = self.create_with_storage()
         trial = self.cluster.trial_id(experiment)
         events = storage / "tensorboard" / f"experiment_{experiment}" / f"trial_{trial}"
         events.mkdir(parents=True)
@@ -243,6 +247,43 @@ class Interactive(unittest.TestCase):
                                        "true")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("event_files: set by the cluster only", refused.stderr)
+
+    def test_a_viewer_uses_tensorboards_and_runs_no_program_in_them(self):
+        experiment, _ = self.create_with_storage()
+        password = self.cluster.dir / "password"
+        password.write_text("a long enough Password 1")
+        self.det("user", "create", "vera", "--password-file", password)
+        self.det("rbac", "unassign-role", "Editor", "-u", "vera", "-w", "Uncategorized")
+        self.det("rbac", "assign-role", "Viewer", "-u", "vera")
+        status, body = self.cluster.post("/api/v1/auth/login", {"username": "vera", "password": password.read_text()})
+        self.assertEqual(status, 200, body)
+        vera = json.loads(body)["token"]
+
+        def launch(**fields):
+            return self.cluster.post("/api/v1/tensorboards", {"experimentIds": [experiment], **fields}, vera)
+        for fields in ({"config": {"environment": {"environment_variables": ["A=b"]}}}, {"templateName": "any"},
+                       {"config": {"tensorboard_args": ["--logdir=/"]}}, {"config": {"resources": {"slots": 1}}},
+                       {"files": [{"path": "startup-hook.sh", "type": 48, "content": "aWQK", "mode": 420}]}):
+            self.assertEqual(launch(**fields)[0], 403, fields)
+        self.assertEqual(self.cluster.post("/api/v1/notebooks", {}, vera)[0], 403)
+        status, body = launch(config={"description": "seen by vera", "idle_timeout": "1h", "environment": {}})
+        self.assertEqual(status, 200, body)
+        own = json.loads(body)["tensorboard"]["id"]
+        other = self.det("tensorboard", "start", "-d", experiment).strip()
+        self.addCleanup(self.cluster.run_det, "tensorboard", "kill", other)
+        wait_until("its page", lambda: self.cluster.get(f"/proxy/{own}/data", vera)[0] == 200)
+        wait_until("the other page", lambda: self.cluster.get(f"/proxy/{other}/data", vera)[0] == 200)
+        shell = subprocess.run([BUILD + "/bin/det", "shell", "open", own, "true"], capture_output=True, text=True,
+                               env={**self.cluster.env, "DET_USER_TOKEN": vera}, check=False)
+        self.assertIn("needs the role Editor", shell.stderr)
+        status, body = self.cluster.post(f"/api/v1/tensorboards/{other}/kill", {}, vera)
+        self.assertEqual(status, 403, body)
+        status, body = self.cluster.post(f"/api/v1/tensorboards/{own}/kill", {}, vera)
+        self.assertEqual(status, 200, body)
+        # The priority of a task that has ended changes nothing.
+        wait_until("its end", lambda: self.get(f"/api/v1/tensorboards/{own}")["tensorboard"]["state"] == "STATE_TERMINATED")
+        status, body = self.cluster.post(f"/api/v1/tensorboards/{own}/set_priority", {"priority": 3}, self.token)
+        self.assertEqual(status, 200, body)
 
 
 if __name__ == "__main__":

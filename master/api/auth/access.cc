@@ -175,8 +175,8 @@ constexpr Entry kTable[] = {
     {"/det.v1.InteractiveService/SetShellPriority", user(A::kRunTasks, T::kTask, "shell_id")},
     {"/det.v1.InteractiveService/GetTensorboards", user(A::kView, T::kListed)},
     {"/det.v1.InteractiveService/GetTensorboard", user(A::kView, T::kTask, "tensorboard_id")},
-    {"/det.v1.InteractiveService/LaunchTensorboard", user(A::kRunTasks, T::kInside)},
-    {"/det.v1.InteractiveService/KillTensorboard", user(A::kRunTasks, T::kTask, "tensorboard_id")},
+    {"/det.v1.InteractiveService/LaunchTensorboard", user(A::kUseBoards, T::kInside)},
+    {"/det.v1.InteractiveService/KillTensorboard", user(A::kUseBoards, T::kTask, "tensorboard_id")},
     {"/det.v1.InteractiveService/SetTensorboardPriority", user(A::kRunTasks, T::kTask, "tensorboard_id")},
     {"/det.v1.InteractiveService/IdleNotebook", user(A::kRunTasks, T::kTask, "notebook_id")},
     {"/det.v1.PrometheusService/Scrape", user(A::kView, T::kCluster)},
@@ -231,7 +231,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.TaskService/GetTaskAcceleratorData", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.TaskService/CreateGenericTask", user(A::kRunTasks, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
-    {"/det.v1.TaskService/Connect", user(A::kRunTasks, T::kTask, "target.task_id")},
+    {"/det.v1.TaskService/Connect", user(A::kUseBoards, T::kConnection, "target.task_id")},
     {"/det.v1.TaskService/KillGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/PauseGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/UnpauseGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
@@ -432,7 +432,7 @@ std::string object_text(const Access& access, const pb::Message& request) {
 std::string_view target_name(Target target) {
   static constexpr std::string_view kNouns[] = {
       "",           "",      "",           "",         "user", "token", "workspace", "project",
-      "experiment", "trial", "checkpoint", "template", "task", "model", "allocation"};
+      "experiment", "trial", "checkpoint", "template", "task", "task",  "model",     "allocation"};
   static_assert(std::size(kNouns) == static_cast<std::size_t>(Target::kAllocation) + 1);
   return kNouns[static_cast<std::size_t>(target)];
 }

@@ -33,6 +33,7 @@ enum class Requirement {
 enum class Action {
   kViewModel,        ///< ModelRegistryViewer
   kView,             ///< Viewer
+  kUseBoards,        ///< Viewer: start TensorBoards and use their pages
   kCreateWorkspace,  ///< WorkspaceCreator, or EditorRestricted of the default workspace
   kEdit,             ///< EditorRestricted
   kRunTasks,         ///< Editor: start and change tasks that are no trials, and use their ports
@@ -56,6 +57,7 @@ enum class Target {
   kCheckpoint,
   kTemplate,
   kTask,
+  kConnection,  ///< a port or shell of a task; only pages of TensorBoards are open to kUseBoards
   kModel,
   kAllocation,
 };

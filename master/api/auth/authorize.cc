@@ -9,8 +9,10 @@
 #include "common/base/text.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/peer.h"
+#include "det/v1/tunnel.pb.h"
 #include "master/api/auth/role_names.h"
 #include "master/db/accounts/audit.h"
+#include "master/db/queries/commands.h"
 
 namespace det::api {
 namespace {
@@ -35,6 +37,7 @@ db::Role needed(Action action) {
     case Action::kViewModel:
       return db::Role::kModelRegistryViewer;
     case Action::kView:
+    case Action::kUseBoards:
       return db::Role::kViewer;
     case Action::kCreateWorkspace:
     case Action::kEdit:
@@ -76,6 +79,7 @@ std::optional<db::Placed> placed(Target target) {
     case Target::kTemplate:
       return db::Placed::kTemplate;
     case Target::kTask:
+    case Target::kConnection:
       return db::Placed::kTask;
     case Target::kModel:
       return db::Placed::kModel;
@@ -300,6 +304,28 @@ Result<Caller> authenticate(std::string_view method, Credentials credentials, Se
 
 namespace {
 
+/// Action that a connection to a task needs. A shell is one to every program of the task.
+Result<Action> action_of(const google::protobuf::Message* request, db::Pool& pool) {
+  const auto* const message = dynamic_cast<const v1::TunnelMessage*>(request);
+  if (message == nullptr || message->target().has_shell()) return Action::kRunTasks;
+  TRY_ASSIGN(const bool board, db::is_tensorboard(pool, TaskId(message->target().task_id())));
+  return board ? Action::kUseBoards : Action::kRunTasks;
+}
+
+/// Checks one rule of a method.
+Status check_rule(const Rule& rule, std::string_view method, const Caller& caller,
+                  const google::protobuf::Message* request, db::Pool& pool) {
+  if (rule.target <= Target::kCluster) return authorize(caller, rule.action, rule.target, {}, pool);
+  // Object rules need the ids of a request.
+  if (!request) return fail(Code::kPermissionDenied, std::string(method) + " names no object");
+  Action action = rule.action;
+  // Most callers may run tasks; the kind of the task is of no interest then.
+  if (rule.target == Target::kConnection && caller.grants.everywhere() < needed(Action::kRunTasks)) {
+    TRY_ASSIGN(action, action_of(request, pool));
+  }
+  return authorize(caller, action, rule.target, object_ids(rule, *request), pool);
+}
+
 /// check_roles() without the audit log.
 Status roles_allow(const Access& access, const Caller& caller) {
   for (const Rule& rule : access.rules()) {
@@ -366,13 +392,7 @@ Status check_rules(std::string_view method, const Caller& caller, const google::
   Status allowed;
   for (const Rule& rule : entry->rules()) {
     if (!allowed) break;
-    // Object rules need the ids of a request.
-    if (rule.target > Target::kCluster && !request)
-      allowed = fail(Code::kPermissionDenied, std::string(method) + " names no object");
-    else
-      allowed = authorize(
-          caller, rule.action, rule.target,
-          rule.target > Target::kCluster ? object_ids(rule, *request) : std::vector<std::string>(), pool);
+    allowed = check_rule(rule, method, caller, request, pool);
   }
   if (!allowed) audit(pool, caller, method, request, allowed);
   return allowed;

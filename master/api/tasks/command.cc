@@ -89,20 +89,21 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
 
 /// Whether the caller has launched this command before. A command of the same id that the caller may not edit
 /// is reported as a conflict, without details.
-Result<bool> launched_already(const Context& context, const Caller& caller, const std::string& id) {
+Result<bool> launched_already(const Context& context, const Caller& caller, Action action,
+                              const std::string& id) {
   const auto known = db::get_command(context.pool, TaskId(id));
   if (!known && known.error().code == Code::kNotFound) return false;
   if (!known) return tl::unexpected(known.error());
-  if (!authorize(caller, Action::kRunTasks, Target::kTask, {id}, context.pool))
+  if (!authorize(caller, action, Target::kTask, {id}, context.pool))
     return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
   return true;
 }
 
 /// Returns the workspace of a new command.
-Result<db::WorkspaceRow> workspace_of(const Context& context, const Caller& caller,
+Result<db::WorkspaceRow> workspace_of(const Context& context, const Caller& caller, Action action,
                                       const v1::LaunchCommandRequest& request) {
   const std::int64_t id = request.workspace_id() == 0 ? db::kDefaultWorkspace : request.workspace_id();
-  TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(id)}, context.pool));
+  TRY(authorize(caller, action, Target::kWorkspace, {std::to_string(id)}, context.pool));
   TRY_ASSIGN(db::WorkspaceRow row, db::get_workspace(context.pool, id));
   // Determined AI answers 404 as well.
   if (row.archived)
@@ -163,25 +164,25 @@ void to_proto(const db::CommandRow& row, const std::string& default_pool, v1::Co
 
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response) {
-  return launch_command(context, caller, request, std::move(archive), Json(), response);
+  return launch_command(context, caller, request, std::move(archive), InteractiveLaunch(), response);
 }
 
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
-                      std::optional<std::string> archive, const Json& event_files,
+                      std::optional<std::string> archive, const InteractiveLaunch& interactive,
                       v1::LaunchCommandResponse* response) {
   const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
   if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
   // A repeat returns the command, whatever its configuration is now.
-  TRY_ASSIGN(const bool known, launched_already(context, caller, id));
+  TRY_ASSIGN(const bool known, launched_already(context, caller, interactive.action, id));
   if (!known) {
-    TRY_ASSIGN(const db::WorkspaceRow workspace, workspace_of(context, caller, request));
+    TRY_ASSIGN(const db::WorkspaceRow workspace, workspace_of(context, caller, interactive.action, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace.id));
     TRY_ASSIGN(const Json account, task_account(context, caller, workspace.agent_account.value_or("")));
     parsed.config.resolved.erase(kAgentUserGroup);
     if (!account.is_null()) parsed.config.resolved[kAgentUserGroup] = account;
     if (parsed.config.resolved.contains(kEventFiles))
       return fail(Code::kInvalidArgument, "event_files: set by the cluster only; remove it");
-    if (!event_files.is_null()) parsed.config.resolved[kEventFiles] = event_files;
+    if (!interactive.event_files.is_null()) parsed.config.resolved[kEventFiles] = interactive.event_files;
     TRY_ASSIGN(const CodeArchive files, code_archive_of(request.files(), std::move(archive)));
     for (const Problem& warning : parsed.warnings)
       response->add_config_warnings(make_utf8(to_string(warning)));
@@ -212,9 +213,8 @@ Status set_command_priority(const Context& context, const db::CommandRow& row, i
   // A command's queue settings are changed like those of an experiment.
   TRY(check_job_update(context, update));
   auto done = context.loop.ask(update);
-  if (!done && done.error().code == Code::kNotFound)
-    return fail(Code::kFailedPrecondition, "command " + row.command.task.value + " has ended");
-  if (!done) return tl::unexpected(done.error());
+  // The core drops ended commands.
+  if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   return {};
 }
 

@@ -29,8 +29,8 @@ class CommandService final : public Service {
   /// Kills a command. Idempotent, also after its end. Errors: kNotFound.
   Status KillCommand(const Caller& caller, const v1::KillCommandRequest& request,
                      v1::KillCommandResponse* response);
-  /// Changes the priority, 1 to 99, smaller first. Errors: kNotFound; kFailedPrecondition after its end;
-  /// kInvalidArgument for a value that a policy forbids.
+  /// Changes the priority, 1 to 99, smaller first. After the end of the command nothing changes, as in
+  /// Determined AI. Errors: kNotFound; kInvalidArgument for a value that a policy forbids.
   Status SetCommandPriority(const Caller& caller, const v1::SetCommandPriorityRequest& request,
                             v1::SetCommandPriorityResponse* response);
   /// Explains why the command waits for slots, or returns its state. Errors: kNotFound.
@@ -45,10 +45,13 @@ class CommandService final : public Service {
 /// another user; kNotFound for an archived workspace.
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
                       std::optional<std::string> archive, v1::LaunchCommandResponse* response);
-/// Same, for a task that reads `event_files`: a list of {base, below, name}, as v1::EventFiles; null for
-/// none.
+/// What launch_command() does for an interactive task only.
+struct InteractiveLaunch {
+  Json event_files;                   ///< list of {base, below, name}, as v1::EventFiles; null for none
+  Action action = Action::kRunTasks;  ///< right that the caller needs in the workspace
+};
 Status launch_command(const Context& context, const Caller& caller, const v1::LaunchCommandRequest& request,
-                      std::optional<std::string> archive, const Json& event_files,
+                      std::optional<std::string> archive, const InteractiveLaunch& interactive,
                       v1::LaunchCommandResponse* response);
 
 /// Checks the workspace of a list; 0 is any. Errors: kNotFound, also for one that is being deleted.

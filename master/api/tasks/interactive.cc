@@ -145,6 +145,21 @@ bool is_preview(const Request&) {
   return false;
 }
 
+/// Right that a launch needs in the workspace.
+template <typename Request>
+Action action_of(const Request&) {
+  return Action::kRunTasks;
+}
+/// Settings could run programs of the user; without them a TensorBoard only shows what its user may see.
+Action action_of(const v1::LaunchTensorboardRequest& request) {
+  if (!request.files().empty() || !request.template_name().empty()) return Action::kRunTasks;
+  const Json config = from_struct(request.config());
+  for (const auto& [name, value] : config.items()) {
+    if (!value.empty() && name != "description" && name != "idle_timeout") return Action::kRunTasks;
+  }
+  return Action::kUseBoards;
+}
+
 /// Adds what a TensorBoard shows to `task`, and returns its event files. Null for other kinds.
 template <typename Request>
 Result<Json> sources_of(const Context&, const Caller&, const Request&, db::InteractiveTask&) {
@@ -157,8 +172,14 @@ Result<Json> sources_of(const Context& context, const Caller& caller,
   std::vector<std::string> experiments, trials;
   for (const int id : request.experiment_ids()) experiments.push_back(std::to_string(id));
   for (const int id : request.trial_ids()) trials.push_back(std::to_string(id));
-  TRY(authorize(caller, Action::kView, Target::kExperiment, experiments, context.pool));
-  TRY(authorize(caller, Action::kView, Target::kTrial, trials, context.pool));
+  for (const auto& [target, ids] : {std::pair{Target::kExperiment, experiments}, {Target::kTrial, trials}}) {
+    const Status seen = authorize(caller, Action::kView, target, ids, context.pool);
+    // The workspace is one of the user's: as in Determined AI this is refused, not hidden.
+    if (!seen && seen.error().code == Code::kNotFound && caller.grants.visible())
+      return fail(Code::kPermissionDenied,
+                  "access denied: " + seen.error().message + ", or not yours to see");
+    TRY(seen);
+  }
   task.experiments.assign(request.experiment_ids().begin(), request.experiment_ids().end());
   task.trials.assign(request.trial_ids().begin(), request.trial_ids().end());
   return event_files_of(context, task);
@@ -206,7 +227,8 @@ Status InteractiveService::launch(const Caller& caller,
   const int workspace =
       request.workspace_id() == 0 ? static_cast<int>(db::kDefaultWorkspace) : request.workspace_id();
   // Before the configuration and the experiments, which are then of interest.
-  TRY(authorize(caller, Action::kRunTasks, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
+  const Action action = action_of(request);
+  TRY(authorize(caller, action, Target::kWorkspace, {std::to_string(workspace)}, context_.pool));
   v1::LaunchCommandRequest launch;
   launch.set_request_id(request.request_id().empty() ? uuid4() : request.request_id());
   launch.set_template_name(request.template_name());
@@ -219,7 +241,7 @@ Status InteractiveService::launch(const Caller& caller,
   TRY_ASSIGN(const Json event_files, sources_of(context_, caller, request, config.task));
   to_struct(config.command, launch.mutable_config());
   v1::LaunchCommandResponse launched;
-  TRY(launch_command(context_, caller, launch, std::nullopt, event_files, &launched));
+  TRY(launch_command(context_, caller, launch, std::nullopt, {event_files, action}, &launched));
   *response->mutable_config() = launched.config();
   *response->mutable_config_warnings() = launched.config_warnings();
   if (is_preview(request)) return {};
@@ -229,10 +251,13 @@ Status InteractiveService::launch(const Caller& caller,
 }
 
 template <typename Kind>
-Status InteractiveService::kill(const Caller&, const typename decltype(Kind::kill)::Request& request,
+Status InteractiveService::kill(const Caller& caller, const typename decltype(Kind::kill)::Request& request,
                                 typename decltype(Kind::kill)::Response* response) {
   const TaskId task = Kind::id(request);
-  TRY(find_task<Kind>(context_, task));
+  TRY_ASSIGN(const auto row, find_task<Kind>(context_, task));
+  // A user with the role Viewer may kill its own TensorBoards.
+  if (row.command.owner != caller.user.id)
+    TRY(authorize(caller, Action::kRunTasks, Target::kTask, {task.value}, context_.pool));
   auto done = context_.loop.ask(core::KillCommand{.task = task});
   // The core drops ended commands. Killing one is a success.
   if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());

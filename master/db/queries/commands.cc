@@ -123,6 +123,12 @@ Result<TaskFacts> get_task(Pool& pool, const TaskId& task) {
   return TaskFacts{.key = key, .ended = row.next<bool>()};
 }
 
+Result<bool> is_tensorboard(Pool& pool, const TaskId& task) {
+  TRY_ASSIGN(const Rows rows,
+             pool.query("SELECT 1 FROM interactive_tasks WHERE task_id = $1 AND kind = 'TENSORBOARD'", task));
+  return !rows.empty();
+}
+
 Result<TrialId> trial_of_task(Pool& pool, const TaskId& task) {
   return value_of<TrialId>(pool.query("SELECT id FROM trials WHERE task_id = $1", task),
                            "task " + task.value);

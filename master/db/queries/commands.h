@@ -63,6 +63,8 @@ struct TaskFacts {
 };
 /// Returns the state of a task. kNotFound: neither the task of a trial nor a command.
 Result<TaskFacts> get_task(Pool& pool, const TaskId& task);
+/// Whether a task is a TensorBoard. False for one that does not exist.
+Result<bool> is_tensorboard(Pool& pool, const TaskId& task);
 /// Returns the trial of a task. kNotFound.
 Result<TrialId> trial_of_task(Pool& pool, const TaskId& task);
 
