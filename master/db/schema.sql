@@ -470,29 +470,3 @@ CREATE TABLE model_versions (
     UNIQUE (model_id, version)
 );
 CREATE INDEX model_versions_checkpoint ON model_versions (checkpoint_uuid);
-
--- Columns that lists of experiments show and sort by, one row for each experiment. Written by triggers on
--- experiments, trials and checkpoints, in the transaction of the change.
-CREATE TABLE experiment_summaries (
-    experiment_id    bigint PRIMARY KEY REFERENCES experiments ON DELETE CASCADE,
-    trials           bigint NOT NULL DEFAULT 0,
-    checkpoints      bigint NOT NULL DEFAULT 0,  -- completed ones
-    checkpoint_bytes bigint NOT NULL DEFAULT 0,
-    trial_id         bigint,            -- the best trial; the first while none has a metric
-    metric           double precision,  -- its best searcher metric
-    validated        double precision,  -- metric of `validation`; differs after a rollback of the best
-    hparams          jsonb,
-    validation       jsonb,             -- metrics of its best validation
-    training         jsonb              -- last training metrics up to then
-);
-CREATE TRIGGER summarize_new AFTER INSERT ON experiments FOR EACH ROW EXECUTE FUNCTION summarize_experiment();
-CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON trials DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION summarize_trial();
-CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON trials DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (OLD.last_validation <> NEW.last_validation OR OLD.best_metric IS DISTINCT FROM NEW.best_metric
-                       OR OLD.ended IS DISTINCT FROM NEW.ended OR OLD.run <> NEW.run AND OLD.run > 0)
-    EXECUTE FUNCTION summarize_trial();
-CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON checkpoints DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (NEW.state = 'COMPLETED') EXECUTE FUNCTION summarize_checkpoint();
-CREATE CONSTRAINT TRIGGER summarize_changed AFTER UPDATE ON checkpoints DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (OLD.state <> NEW.state OR OLD.size <> NEW.size) EXECUTE FUNCTION summarize_checkpoint();

@@ -6,7 +6,7 @@
 
 #include "det/v1/run.pb.h"
 #include "master/api/service.h"
-#include "master/db/queries/search.h"
+#include "master/db/search/search.h"
 
 namespace det::api {
 

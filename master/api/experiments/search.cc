@@ -3,7 +3,7 @@
 
 #include "det/v1/search.methods.h"
 #include "master/api/convert/convert.h"
-#include "master/db/queries/search.h"
+#include "master/db/search/search.h"
 
 namespace det::api {
 

@@ -62,9 +62,9 @@ TEST_CASE("the migrations produce exactly schema.sql") {
   const Database migrated;
   const Database written(false);
   db::Connection connection = written.connection();
-  for (const char* file :
-       {"schema_functions.sql", "schema.sql", "schema_webhooks.sql", "schema_pilots.sql", "schema_tasks.sql",
-        "schema_quotas.sql", "schema_media.sql", "schema_groups.sql"}) {
+  for (const char* file : {"schema_functions.sql", "schema.sql", "schema_summaries.sql",
+                           "schema_webhooks.sql", "schema_pilots.sql", "schema_tasks.sql",
+                           "schema_quotas.sql", "schema_media.sql", "schema_groups.sql"}) {
     const auto sql = read_file(source_path("/master/db/") + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);

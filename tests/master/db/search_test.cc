@@ -1,5 +1,5 @@
 // Experiment search: the SQL that it generates and the rows that it finds.
-#include "master/db/queries/search.h"
+#include "master/db/search/search.h"
 
 #include <catch2/catch.hpp>
 
@@ -131,8 +131,23 @@ TEST_CASE("experiments are found by text, label, hyperparameter and metric, in a
   CHECK(found({.text = "MNIST", .sort = "id=asc"}) == Ids{1, 2});
   CHECK(found({.text = "two WORDS"}) == Ids{2, 1});
   CHECK(found({.text = "2"}) == Ids{2});
+  // Characters of patterns stand for themselves.
+  for (const char* text : {"%", "_", "\\", "mn_st"}) CHECK(found({.text = text}).empty());
+  REQUIRE(pool.query("UPDATE experiments SET name = 'Half 50%', labels = ARRAY['a_b'] WHERE id = 1"));
+  CHECK(found({.text = "50%"}) == Ids{1});
+  CHECK(found({.text = "A_B"}) == Ids{1});
+  CHECK(found({.filter = group("and", field("name", "contains", R"("f 50%")"))}) == Ids{1});
+  CHECK(found({.filter = group("and", field("name", "contains", R"("f_50")"))}).empty());
+  REQUIRE(
+      pool.query("UPDATE experiments o SET name = e.name, labels = e.labels FROM experiments e"
+                 " WHERE o.id = 1 AND e.id = 2"));
   CHECK(found({.filter = group("and", field("tags", "=", R"("blue")"))}) == Ids{2, 1});
   CHECK(found({.filter = group("and", field("hp.opt.lr", "<", "0.1"))}) == Ids{1});
+  // Values of other types are not compared with numbers.
+  for (const char* op : {"=", "!=", "<", "<=", ">", ">="})
+    CHECK(found({.filter = group("and", field("hp.act", op, "0.1"))}).empty());
+  CHECK(found({.filter = group("and", field("hp.opt.lr", "!=", "0.5"))}) == Ids{1});
+  CHECK(found({.filter = group("and", field("hp.opt.lr", "=", "0.50"))}) == Ids{2});
   CHECK(found({.filter = group("or", field("hp.act", "=", R"("gelu")") + "," + field("id", "=", "1"))}) ==
         Ids{2, 1});
   CHECK(found({.filter = group("and", field("validation.accuracy", ">=", "0.5"))}) == Ids{1});

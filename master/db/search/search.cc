@@ -1,7 +1,8 @@
 // Translation of searches into SQL. No text of the search becomes SQL: columns and operators are looked up in
 // tables, and values and hyperparameter names are bound as parameters.
-#include "master/db/queries/search.h"
+#include "master/db/search/search.h"
 
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -9,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "master/db/search/columns.h"
 
 namespace det::db {
 namespace {
@@ -20,81 +22,26 @@ constexpr std::size_t kMaxSorts = 8;
 constexpr const char* kBegin =
     "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL statement_timeout = 10000";
 
-enum class ColumnKind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
-struct Sortable {
-  std::string sql;
-  ColumnKind kind = ColumnKind::kText;
-  bool cheap = true;  ///< can be evaluated several times
-};
-
 /// A part of ORDER BY.
 struct SortKey {
   std::string sql;
   std::string direction;
 };
 
-const std::map<std::string_view, Sortable>& columns() {
-  static const std::map<std::string_view, Sortable> table = {
-      {"id", {"e.id", ColumnKind::kNumber}},
-      {"name", {"e.name", ColumnKind::kText}},
-      {"description", {"e.description", ColumnKind::kText}},
-      {"tags", {"e.labels", ColumnKind::kArray}},
-      {"state", {"e.state", ColumnKind::kState}},
-      {"startTime", {"e.submitted", ColumnKind::kTime}},
-      {"endTime", {"e.ended", ColumnKind::kTime}},
-      {"duration",
-       {"extract(epoch FROM coalesce(e.ended, now()) - e.submitted)::float8", ColumnKind::kNumber}},
-      {"numTrials", {"coalesce(best.trials, 0)", ColumnKind::kNumber}},
-      {"progress", {"e.progress", ColumnKind::kNumber}},
-      {"user", {"u.name", ColumnKind::kText}},
-      {"resourcePool", {"e.resource_pool", ColumnKind::kText}},
-      {"searcherType", {"e.searcher_name", ColumnKind::kText}},
-      {"searcherMetric", {"e.searcher_metric", ColumnKind::kText}},
-      {"searcherMetricsVal", {"best.metric", ColumnKind::kNumber}},
-      {"checkpointCount", {"coalesce(best.checkpoints, 0)", ColumnKind::kNumber}},
-      {"checkpointSize", {"coalesce(best.checkpoint_bytes, 0)", ColumnKind::kNumber}},
-      {"forkedFrom", {"e.parent_id", ColumnKind::kNumber}},
-      {"unmanaged", {"e.detached", ColumnKind::kFlag}},
-      {"archived", {"e.archived", ColumnKind::kFlag}},
-  };
-  return table;
-}
-
-const std::map<std::string_view, Sortable>& run_columns() {
-  static const std::map<std::string_view, Sortable> table = {
-      {"id", {"t.id", ColumnKind::kNumber}},
-      {"experimentId", {"e.id", ColumnKind::kNumber}},
-      {"experimentName", {"e.name", ColumnKind::kText}},
-      {"experimentDescription", {"e.description", ColumnKind::kText}},
-      {"tags", {"e.labels", ColumnKind::kArray}},
-      {"state", {"t.state", ColumnKind::kState}},
-      {"startTime", {"t.started", ColumnKind::kTime}},
-      {"endTime", {"t.ended", ColumnKind::kTime}},
-      {"duration", {"extract(epoch FROM coalesce(t.ended, now()) - t.started)::float8", ColumnKind::kNumber}},
-      {"user", {"u.name", ColumnKind::kText}},
-      {"resourcePool", {"e.resource_pool", ColumnKind::kText}},
-      {"searcherType", {"e.searcher_name", ColumnKind::kText}},
-      {"searcherMetric", {"e.searcher_metric", ColumnKind::kText}},
-      {"searcherMetricsVal", {"t.best_metric", ColumnKind::kNumber}},
-      {"checkpointCount",
-       {"(SELECT count(*) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED')",
-        ColumnKind::kNumber}},
-      {"checkpointSize",
-       {"(SELECT coalesce(sum(c.size), 0) FROM checkpoints c WHERE c.trial_id = t.id AND c.state = "
-        "'COMPLETED')",
-        ColumnKind::kNumber}},
-      {"experimentProgress", {"e.progress", ColumnKind::kNumber}},
-      {"forkedFrom", {"e.parent_id", ColumnKind::kNumber}},
-      {"unmanaged", {"e.detached", ColumnKind::kFlag}},
-      {"archived", {"e.archived", ColumnKind::kFlag}},
-  };
-  return table;
-}
-
 const std::map<std::string_view, std::string_view>& comparisons() {
   static const std::map<std::string_view, std::string_view> table = {
       {"=", "="}, {"!=", "<>"}, {"<", "<"}, {"<=", "<="}, {">", ">"}, {">=", ">="}};
   return table;
+}
+
+/// Pattern of LIKE for texts that contain `text`. LIKE is three times as fast as position().
+std::string containing(std::string_view text) {
+  std::string pattern = "%";
+  for (const char c : text) {
+    if (c == '%' || c == '_' || c == '\\') pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "%";
 }
 
 /// Stored name of an API state. The API shows ACTIVE experiments as queued, pulling, starting or running.
@@ -152,7 +99,7 @@ class Builder {
 
   std::optional<Sortable> column(std::string_view name) {
     // Remember which joins the statement needs.
-    const auto& known = runs_ ? run_columns() : columns();
+    const auto& known = runs_ ? run_columns() : experiment_columns();
     if (auto found = known.find(name); found != known.end()) {
       best_ = best_ || found->second.sql.find("best.") != std::string::npos;
       user_ = user_ || found->second.sql.starts_with("u.");
@@ -222,14 +169,34 @@ class Builder {
   }
 
   std::string contains(const Sortable& column, const std::string& value) {
-    return "position(lower(" + parameter(value) + ") IN lower(coalesce(" + as_text(column) + ", ''))) > 0";
+    return "lower(coalesce(" + as_text(column) + ", '')) LIKE lower(" + parameter(containing(value)) + ")";
+  }
+
+  /// Experiments with the text in their name, description or labels, or with that id.
+  void require_text(const std::string& text) {
+    best_ = true;
+    std::string found = "best.words LIKE lower(" + parameter(containing(text)) + ")";
+    std::int64_t id = 0;
+    const char* const last = text.data() + text.size();
+    if (const auto read = std::from_chars(text.data(), last, id); read.ec == std::errc() && read.ptr == last)
+      found = "(best.experiment_id = " + parameter(id) + " OR " + found + ")";
+    require(found);
+  }
+
+  /// The order of jsonb equals that of numbers, and one extraction is enough for most rows: values of other
+  /// types are smaller or greater than every number.
+  std::string compare_number(const Sortable& column, const std::string& sign, double value) {
+    const std::string number = parameter(value);
+    if (column.kind != ColumnKind::kJson)
+      return "coalesce(" + as_number(column) + " " + sign + " " + number + ", false)";
+    return "coalesce(" + column.sql + " " + sign + " to_jsonb(" + number + "::float8) AND jsonb_typeof(" +
+           column.sql + ") = 'number', false)";
   }
 
   /// Returns "" after recording a problem.
   std::string compare(const Sortable& column, std::string_view op, const Json& value) {
     const std::string sign(comparisons().at(op));
-    if (value.is_number())
-      return "coalesce(" + as_number(column) + " " + sign + " " + parameter(value.get<double>()) + ", false)";
+    if (value.is_number()) return compare_number(column, sign, value.get<double>());
     if (value.is_boolean())
       return "coalesce(" + as_text(column) + " " + sign + " " +
              parameter(value.get<bool>() ? "true" : "false") + ", false)";
@@ -422,12 +389,7 @@ Result<SearchSql> search_sql(const ExperimentSearch& search) {
   Builder builder(Subject::kExperiments);
   TRY(add_filter(builder, search.filter));
   add_place(builder, search.project, search.visible);
-  if (!search.text.empty()) {
-    const std::string text = builder.parameter(search.text);
-    builder.require("(e.id::text = " + text + " OR position(lower(" + text +
-                    ") IN lower(e.name || chr(10) || e.description || chr(10) || array_to_string(e.labels, "
-                    "chr(10)))) > 0)");
-  }
+  if (!search.text.empty()) builder.require_text(search.text);
   return finish(std::move(builder), search.sort, !search.text.empty() || !search.filter.empty());
 }
 
