@@ -128,6 +128,10 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
       variables[name] = value;
     }
   }
+  if (!around.driver.empty()) {
+    std::string& libraries = variables["LD_LIBRARY_PATH"];
+    libraries = around.driver + (libraries.empty() ? "" : ":" + libraries);
+  }
   // After the user's variables, because either of two names is a choice.
   if (needs_spin_count([&](const char* name) { return variables.contains(name); }))
     variables["GOMP_SPINCOUNT"] = kSpinCount;

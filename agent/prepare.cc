@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "agent/gpu/driver_files.h"
 #include "agent/images.h"
 #include "agent/master_link/code_archive.h"
 #include "agent/sandbox/confine.h"
@@ -139,11 +140,13 @@ class Preparation {
     return refused(message);
   }
 
+  bool has_gpus() const {
+    return order_.message.slots_size() > 0 && !site_.devices.empty() && site_.devices[0].type == "CUDA";
+  }
+
   /// Sets `image_` if the configuration names one. A trial class needs the libraries of its compilation.
   std::optional<Exit> choose_image(bool trial_class) {
-    const bool cuda =
-        order_.message.slots_size() > 0 && !site_.devices.empty() && site_.devices[0].type == "CUDA";
-    const ImageRequest request = image_request(order_.message.experiment_config(), cuda);
+    const ImageRequest request = image_request(order_.message.experiment_config(), has_gpus());
     if (request.name.empty()) return std::nullopt;
     if (trial_class) {
       log("INFO", "environment.image is not used: a trial class runs with the libraries of the agent");
@@ -157,6 +160,7 @@ class Preparation {
       return end.kind == Exit::Kind::kFailed ? refused(end.message) : end;
     }
     image_ = std::move(*image);
+    if (has_gpus()) driver_ = driver_files(driver_directories());
     return std::nullopt;
   }
 
@@ -186,6 +190,9 @@ class Preparation {
                  ? refused(sandbox.error().message)
                  : lost(sandbox.error());
     }
+    for (const DriverFile& file : driver_)
+      sandbox->mounts.push_back(
+          {file.path, std::string(kDriverPlace) + "/" + file.name, SandboxMount::Access::kRead});
     const auto change = run_as_owner(*sandbox, storage_directory(order_.message.experiment_config()).path(),
                                      site_.settings.task_uid_first);
     if (!change) return lost(change.error());
@@ -381,6 +388,7 @@ class Preparation {
                               .base = process_environment(),
                               .pass = site_.settings.pass_environment,
                               .image = image_ ? std::optional(image_->env) : std::nullopt,
+                              .driver = driver_.empty() ? "" : std::string(kDriverPlace),
                               .master_cert = certificate(),
                               .master_cert_name = cert_name};
     std::vector<std::string> refused;
@@ -423,9 +431,10 @@ class Preparation {
   const Order& order_;
   const TaskDir& dir_;
   const Site& site_;
-  std::string model_;           ///< directory of the built model
-  std::optional<Image> image_;  ///< of the task
-  bool has_new_entry_ = false;  ///< in the cache of archives, models and images
+  std::string model_;               ///< directory of the built model
+  std::optional<Image> image_;      ///< of the task
+  std::vector<DriverFile> driver_;  ///< for an image with GPUs
+  bool has_new_entry_ = false;      ///< in the cache of archives, models and images
   LogWriter log_;
   std::stop_token stop_;
 };

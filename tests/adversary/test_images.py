@@ -140,7 +140,7 @@ class Images(unittest.TestCase):
         cls.addClassCleanup(cls.podman.stop)
         cls.podman.start()
 
-    def start(self, *options, engine=True):
+    def start(self, *options, engine=True, environment=None):
         cluster = Cluster(BUILD)
         cluster.bind_mounts = ""
         cluster.__enter__()
@@ -148,7 +148,7 @@ class Images(unittest.TestCase):
         cluster.dir.chmod(0o755)
         if engine:
             options = ("--sandbox", "required", "--container-engine", f"unix://{self.podman.socket}", *options)
-        cluster.start_agent(slots=2, options=options)
+        cluster.start_agent(slots=0 if environment else 2, options=options, environment=environment)
         return cluster
 
     def run_in(self, cluster, image, *command, context=()):
@@ -227,6 +227,24 @@ class Images(unittest.TestCase):
                                   "searcher: {name: single, metric: loss, max_length: {batches: 1}}\n")
         cluster.wait_state(id, "COMPLETED")
         self.assertIn("200", cluster.logs(cluster.trial_id(id)))
+
+    def test_an_image_has_the_libraries_of_the_gpu_driver_where_the_task_has_gpus(self):
+        driver = self.dir / "driver"
+        driver.mkdir()
+        nvml = pathlib.Path(BUILD) / "tests/fake_nvml/libnvidia-ml.so.1"
+        shutil.copy(nvml, driver / "libnvidia-ml.so.1")
+        (driver / "libcuda.so.550.1").write_text("the driver's\n")
+        (driver / "libcuda.so.1").symlink_to("libcuda.so.550.1")
+        cluster = self.start(environment={"LD_LIBRARY_PATH": str(driver), "DET_FAKE_NVML_DEVICES": "1"})
+        script = "ls /run/nvidia; cat /run/nvidia/libcuda.so.1; echo path=$LD_LIBRARY_PATH"
+        done = self.run_in(cluster, "own:1", "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for text in ("libcuda.so.1\n", "libnvidia-ml.so.1\n", "the driver's\n", "path=/run/nvidia"):
+            self.assertIn(text, done.stdout)
+        done = self.run_in(cluster, "own:1", "sh", "-c", "test ! -e /run/nvidia && echo path=$LD_LIBRARY_PATH.",
+                           context=("--config", "resources.slots=0"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("path=.", done.stdout)
 
     def refusal(self, cluster, image):
         """The log of an experiment with an image that is refused, at its first run."""

@@ -224,6 +224,11 @@ TEST_CASE("a task with an image has the variables of the image instead of the ag
   CHECK_FALSE(found.contains("NCCL_DEBUG"));
   here.image->clear();
   CHECK(variables(order(), here)["PATH"] == "/usr/local/bin:/usr/bin:/bin");
+  // Libraries of the GPU driver come before those of the image and of the user.
+  here.driver = "/run/nvidia";
+  CHECK(variables(order(), here)["LD_LIBRARY_PATH"] == "/run/nvidia");
+  here.image->push_back("LD_LIBRARY_PATH=/usr/local/cuda/lib64");
+  CHECK(variables(order(), here)["LD_LIBRARY_PATH"] == "/run/nvidia:/usr/local/cuda/lib64");
 }
 
 TEST_CASE("variables that name a task do not distinguish two environments for libraries", "[agent]") {

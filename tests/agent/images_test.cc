@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "agent/gpu/driver_files.h"
 #include "agent/sandbox/sandbox.h"
 #include "common/base/files.h"
 #include "need.h"
@@ -68,6 +69,27 @@ TEST_CASE("a name that is no name of an image never becomes a part of a call", "
     CHECK(refusal({.name = name}, settings).code == Code::kInvalidArgument);
   }
   CHECK(refusal({.name = "busybox"}, settings).code == Code::kUnavailable);
+}
+
+TEST_CASE("the libraries of a GPU driver are those beside libcuda.so.1", "[images]") {
+  const TemporaryDirectory machine = need(TemporaryDirectory::create());
+  const std::string bare = machine.path() + "/bare", driver = machine.path() + "/driver";
+  for (const std::string& path : {bare, driver}) need(make_directories(path));
+  need(write_file_atomic(bare + "/libnvidia-ml.so.1", ""));
+  for (const char* name :
+       {"libcuda.so.550.1", "libnvidia-ml.so.550.1", "libc.so.6", "libcudart.so.12", "libnvidia-ml.txt"})
+    need(write_file_atomic(driver + "/" + name, ""));
+  REQUIRE(::symlink("libcuda.so.550.1", (driver + "/libcuda.so.1").c_str()) == 0);
+  REQUIRE(::symlink("libcuda.so.1", (driver + "/libcuda.so").c_str()) == 0);
+  REQUIRE(::symlink("libnvidia-ml.so.550.1", (driver + "/libnvidia-ml.so.1").c_str()) == 0);
+  REQUIRE(::symlink("missing", (driver + "/libnvidia-gone.so.1").c_str()) == 0);
+  std::string found;
+  for (const DriverFile& file : driver_files({machine.path() + "/none", bare, driver, "/usr/lib"}))
+    found += file.name + "=" + file.path.substr(driver.size()) + " ";
+  CHECK(found ==
+        "libcuda.so.1=/libcuda.so.550.1 libcuda.so.550.1=/libcuda.so.550.1 "
+        "libnvidia-ml.so.1=/libnvidia-ml.so.550.1 libnvidia-ml.so.550.1=/libnvidia-ml.so.550.1 ");
+  CHECK(driver_files({bare}).empty());
 }
 
 TEST_CASE("a sandbox shows the directories of an image, and no link of it on the way to a mount",
