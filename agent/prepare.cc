@@ -167,6 +167,7 @@ class Preparation {
   Status make_places() {
     TRY(make_directories(dir_.run() + "/home", 0700));
     TRY(make_directories(dir_.tmp(), 0700));
+    TRY(make_directories(dir_.beside(), 0700));
     // As /tmp everywhere: the sandbox is created without the privilege to enter a directory of the task.
     return ::chmod(dir_.tmp().c_str(), 01777) == 0 ? Status() : fail_errno(dir_.tmp());
   }
@@ -197,7 +198,7 @@ class Preparation {
                                      site_.settings.task_uid_first);
     if (!change) return lost(change.error());
     if (!change->empty()) log("WARNING", *change);
-    for (const std::string& path : {dir_.workdir(), dir_.run(), dir_.upstream()}) {
+    for (const std::string& path : {dir_.workdir(), dir_.beside(), dir_.run(), dir_.upstream()}) {
       if (auto given = path_exists(path) ? give_tree(path, sandbox->uid) : Status(); !given)
         return lost(given.error());
     }

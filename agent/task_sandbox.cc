@@ -355,6 +355,7 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
                              const std::string& model, const std::string& root) {
   Sandbox sandbox = common_sandbox(order, dir, site, root);
   sandbox.shm_bytes = shared_memory(order.message.experiment_config());
+  sandbox.mounts.push_back({dir.beside(), dir.path(), Access::kWrite});
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
     sandbox.mounts.push_back({path, path, Access::kWrite});

@@ -90,6 +90,8 @@ class TaskDir {
   explicit TaskDir(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
   std::string workdir() const { return path_ + "/workdir"; }
+  /// What a task in a sandbox finds and may write beside its working directory, as "../data".
+  std::string beside() const { return path_ + "/beside"; }
   /// Directory that is mounted at /run/determined, if possible. Containers of Determined AI have that path.
   std::string upstream() const { return path_ + "/determined"; }
   /// Link to the directory that is mounted at /determined_shared_fs, if possible. Exists for shared_fs

@@ -72,6 +72,8 @@ def mnist_archive():
     """Makes the archive of MNIST that fixtures download, from DET_TEST_DATA or ../shared/data. Returns its path or None."""
     data = pathlib.Path(os.environ.get("DET_TEST_DATA", ROOT.parent / "shared" / "data")) / "mnist"
     archive = WORK / "torch_dataset_mnist.tgz"
+    if data.is_dir():
+        shutil.copytree(data, WORK / "mnist", dirs_exist_ok=True)
     if archive.exists() or not data.is_dir():
         return archive if archive.exists() else None
     partial = archive.with_suffix(".partial")
@@ -232,6 +234,14 @@ def walk_sdk(cluster, venv):
                            SOURCE / "e2e_tests" / "tests" / "fixtures" / "noop"], env=env, timeout=600).returncode
 
 
+def walk_examples(cluster, venv):
+    """Runs examples_walk.py. Returns its exit status."""
+    env = {**cluster.env, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "NO_PROXY": cluster.listen, "HOME": str(cluster.dir),
+           "DET_USER": "determined", "DET_PASS": cluster.user_password}
+    return subprocess.run([venv / "bin" / "python", HERE / "examples_walk.py", SOURCE / "examples",
+                           f"http://{cluster.address}"], env=env, timeout=3600).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), help="build directory with bin/")
@@ -240,6 +250,7 @@ def main():
     parser.add_argument("--timeout", type=int, default=120, help="seconds for each test")
     parser.add_argument("--limit", type=int, help="seconds for all tests")
     parser.add_argument("--sdk", action="store_true", help="call every public method of the SDK instead of the tests")
+    parser.add_argument("--examples", action="store_true", help="run the tutorials and examples instead of the tests")
     parser.add_argument("tests", nargs="*", help="test files, relative to e2e_tests")
     options = parser.parse_args()
     why = missing()
@@ -272,8 +283,8 @@ def main():
         if options.sdk:  # the default pool cannot be bound to workspaces
             cluster.start_agent("a2", slots=1, options=(*network, "--pool", "walk"))
         prepare_users(cluster, with_roles="rbac" in options.marker)
-        if options.sdk:
-            return walk_sdk(cluster, venv)
+        if options.sdk or options.examples:
+            return (walk_sdk if options.sdk else walk_examples)(cluster, venv)
         rows = run_tests(cluster, venv, options)
     counts = show(rows)
     lost = fallen(rows)

@@ -88,6 +88,12 @@ class Commands(unittest.TestCase):
         finally:
             c.post("/api/v1/users/1", {"agentUserGroup": {}}, token, "PATCH")
 
+    def test_a_task_may_write_beside_its_working_directory_and_sees_nothing_of_others_there(self):
+        _, lines = self.run_command("sh", "-c", "ls -A ..; mkdir ../data && echo kept > ../data/set && cat ../data/set; "
+                                    "(echo x > ../spec.json) 2>/dev/null || echo refused")
+        self.assertEqual(lines[-2:], ["kept", "refused"])
+        self.assertEqual(set(lines[:-2]), {"run", "spec.json", "workdir"})
+
     def test_bind_mounts_show_system_directories_and_those_of_the_agent(self):
         mounts = "bind_mounts=[{host_path: /bin, container_path: /tools}, {host_path: %s, container_path: here}]"
         shared = self.cluster.dir / "shared"

@@ -1,4 +1,7 @@
-"""Stand-in for torch.utils.tensorboard, which needs the package tensorboard: writers make a file without events."""
+"""Stand-in for torch.utils.tensorboard, which needs the package tensorboard: writers make a file without events. And
+changes of modules of the machine's torch."""
+import importlib.abc
+import importlib.machinery
 import pathlib
 import sys
 import time
@@ -23,3 +26,33 @@ class SummaryWriter:
 module = types.ModuleType("torch.utils.tensorboard")
 module.SummaryWriter = SummaryWriter
 sys.modules[module.__name__] = module
+
+
+def mend_launcher(api):
+    """Since Python 3.11 a loop over a Flag leaves out its zero, so torch 1.13 finds no value for "0"."""
+    of_text = api.Std.from_str
+    api.Std.from_str = classmethod(lambda cls, text: cls(int(text)) if text.isdigit() else of_text(text))
+
+
+def serve_mnist(mnist):
+    """Datasets come from the runner's copy, because the machine may have no network."""
+    copies = pathlib.Path(sys.prefix).parent / "mnist"
+    if copies.is_dir():
+        mnist.MNIST.mirrors = [copies.as_uri() + "/"]
+
+
+CHANGES = {"torch.distributed.elastic.multiprocessing.api": mend_launcher, "torchvision.datasets.mnist": serve_mnist}
+
+
+class Changer(importlib.abc.MetaPathFinder):
+    """Changes modules when they are loaded, so that no process loads them for this."""
+
+    def find_spec(self, name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name in CHANGES else None
+        if spec is not None:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (execute(module), CHANGES[name](module))
+        return spec
+
+
+sys.meta_path.insert(0, Changer())
