@@ -44,6 +44,7 @@ TEST_CASE("an exception ends a trial with a code that tells whether a restart ca
       {"thread", kExitRepeatable, "error: train_batch (batch 3): no such class (failing_trial.cc:", ")"},
       {"memory", kExitFailed, "error: train_batch (batch 3): ", ")"},
       {"nan", kExitRepeatable, "error: train_batch (batch 3): the loss is nan; lower the learning rate", ""},
+      {"log", kExitRepeatable, "error: train_batch (batch 3): the loss is nan; lower the learning rate", ")"},
       {"device", kExitFailed, "error: train_batch (batch 3): CUDA error: an illegal memory access", ")"},
       {"full", kExitStorageFull, "error: train_batch (batch 3): not saved: no space", ")"},
       {"exit", 3, "error: train_batch (batch 3): the trial called exit(3)", ""},
@@ -55,6 +56,15 @@ TEST_CASE("an exception ends a trial with a code that tells whether a restart ca
   CHECK(result.status.code == row.code);
   CHECK(last_line(result.err).starts_with(row.line));
   CHECK(last_line(result.err).ends_with(row.place));
+}
+
+TEST_CASE("a loss that is NaN is reported with the operator that makes it, and the line of the loss") {
+  const ProcessResult result = run_failing("log");
+  INFO(result.err);
+  const std::regex line(
+      ".*; NaN comes from aten::log in logarithm \\(failing_trial\\.cc:[0-9]+\\) "
+      "\\(failing_trial\\.cc:[0-9]+\\)");
+  CHECK(std::regex_match(last_line(result.err), line));
 }
 
 TEST_CASE("a crash is reported with its batch and its line, and keeps its signal") {
@@ -94,7 +104,7 @@ std::string records_line(const ProcessResult& result) {
 
 TEST_CASE("a report names the records of the batch, whatever ended the training") {
   const std::string how = GENERATE(as<std::string>(), "throw", "shape", "segfault", "abort", "division",
-                                   "overflow", "memory", "exit", "thread", "nan", "device");
+                                   "overflow", "memory", "exit", "thread", "nan", "log", "device");
   const ProcessResult result = run_failing(how);
   INFO(how << ": " << result.err);
   // The seed and the epoch alone decide the order of the 18 records, of which batch 3 has four.

@@ -40,7 +40,7 @@ struct BrokenDataset final : det::Dataset {
 class FailingTrial final : public det::testing::SmallTrial {
  public:
   FailingTrial(det::TrialContext& context, det::testing::Record& record, std::string how)
-      : SmallTrial(context, record), how_(std::move(how)) {
+      : SmallTrial(context, record), context_(context), how_(std::move(how)) {
     if (how_ == "hparam") (void)context.get_hparam<double>("learning_rat");
     if (how_ == "stack") {
       det::ProfilerOptions options;
@@ -52,6 +52,7 @@ class FailingTrial final : public det::testing::SmallTrial {
   }
   det::Metrics train_batch(det::Batch& batch, int64_t epoch, int64_t number) override {
     if (number == 3) fail(batch);
+    if (number == 3 && how_ == "log") context_.backward(logarithm(model()->forward(batch.data())).mean());
     det::Metrics metrics = SmallTrial::train_batch(batch, epoch, number);
     if (number == 3 && how_ == "nan") return {{"loss", std::numeric_limits<double>::quiet_NaN()}};
     return metrics;
@@ -66,7 +67,8 @@ class FailingTrial final : public det::testing::SmallTrial {
   }
 
  private:
-  // Not inlined: reports name it.
+  // Not inlined: reports name them.
+  [[gnu::noinline]] torch::Tensor logarithm(const torch::Tensor& x) { return torch::log(x - 100); }
   [[gnu::noinline]] void fail(det::Batch& batch) {
     if (how_ == "throw") throw std::runtime_error("no such class");
     if (how_ == "shape") (void)torch::mm(batch.data(), torch::ones({5, 2}));
@@ -86,6 +88,7 @@ class FailingTrial final : public det::testing::SmallTrial {
       if (::fork() == 0) std::exit(5);
     }
   }
+  det::TrialContext& context_;
   std::string how_;
 };
 

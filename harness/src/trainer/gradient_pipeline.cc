@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -32,6 +33,15 @@ void check_loss(const torch::Tensor& loss, bool with_gradient) {
     throw std::invalid_argument(
         "backward: the loss does not depend on any parameter (was it detached, or made of numbers?)");
   }
+}
+
+/// Ends the trial before a loss that is not finite reaches the parameters. One on a device is not checked,
+/// because reading it would synchronize; a loss scaler skips the step of such a batch.
+void stop_on_bad_loss(const ContextState& state, const torch::Tensor& loss) {
+  if (!state.gradients.stop_on_bad_loss || state.wrapped.scaler != nullptr) return;
+  if (loss.numel() != 1 || !loss.device().is_cpu() || !loss.is_floating_point()) return;
+  const double value = loss.item<double>();
+  if (!std::isfinite(value)) throw BadLoss(value);
 }
 
 /// Adds the gradients of a virtual shard to the sums and clears them. Returns true when the optimizer may
@@ -118,8 +128,18 @@ void clear_gradients(torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
+BadLoss::BadLoss(double loss)
+    : runtime_error(""),
+      text_("the loss is " + std::to_string(loss) +
+            "; lower the learning rate or clip gradients (FitOptions::stop_on_bad_loss = false trains on)") {}
+
+void BadLoss::add_origin(const std::string& origin) {
+  if (!origin.empty()) text_ += "; " + origin;
+}
+
 void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& options) {
   check_loss(loss, options.gradient.defined());
+  stop_on_bad_loss(*state_, loss);
   const PhaseSpan span(state_->instruments.phases.get(), Phase::kBackward);
   // The backward pass uses the precision of the forward pass's operators.
   std::optional<Autocast> full_precision;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "det/context.h"
@@ -15,6 +17,18 @@
 #include "harness/src/optim/fused_step.h"
 
 namespace det {
+
+/// A training loss that is infinite or NaN.
+class BadLoss final : public std::runtime_error {
+ public:
+  explicit BadLoss(double loss);
+  /// Adds what made it, for the report.
+  void add_origin(const std::string& origin);
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
 
 /// Stepping state of the optimizer with the same index. "exact" marks members of `reproducibility: exact`.
 struct Stepping {
@@ -56,6 +70,7 @@ struct GradientPipeline {
   Aggregation aggregation;
   /// `optimizations.zero: 1`: optimizers are divided over the ranks when training starts.
   bool zero = false;
+  bool stop_on_bad_loss = true;  ///< FitOptions::stop_on_bad_loss
   /// The batch that train_batch is working on.
   StepPosition at;
 };

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "common/base/random.h"
+#include "harness/src/observability/nan_origin.h"
 #include "harness/src/optim/lr_stepping.h"
 #include "harness/src/optim/zero_partition.h"
 
@@ -27,7 +28,7 @@ StreamSpec training_spec(const ContextState& state) {
           .device = state.auto_to_device ? state.run.device : torch::Device(torch::kCPU)};
 }
 
-/// Throws std::runtime_error when the metric "loss" is NaN or infinite. A loss on a device is not checked,
+/// Throws BadLoss when the metric "loss" is NaN or infinite. A loss on a device is not checked,
 /// because reading it would synchronize.
 void check_loss(const Metrics& metrics) {
   for (const auto& [name, value] : metrics.entries()) {
@@ -36,10 +37,8 @@ void check_loss(const Metrics& metrics) {
     if (tensor != nullptr && (!tensor->defined() || tensor->numel() != 1 || !tensor->device().is_cpu()))
       return;
     const double loss = tensor != nullptr ? read_number(*tensor) : value.number();
-    if (std::isfinite(loss)) return;
-    throw std::runtime_error(
-        "the loss is " + std::to_string(loss) +
-        "; lower the learning rate or clip gradients (FitOptions::stop_on_bad_loss = false trains on)");
+    if (!std::isfinite(loss)) throw BadLoss(loss);
+    return;
   }
 }
 
@@ -64,11 +63,8 @@ void divide_optimizers(ContextState& state) {
 }  // namespace
 
 TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, bool stop_on_bad_loss)
-    : trial_(trial),
-      context_(context),
-      state_(context.state()),
-      loader_(std::move(loader)),
-      stop_on_bad_loss_(stop_on_bad_loss) {
+    : trial_(trial), context_(context), state_(context.state()), loader_(std::move(loader)) {
+  state_.gradients.stop_on_bad_loss = stop_on_bad_loss;
   // The order of data must repeat for a trial to resume from a checkpoint exactly.
   if (!loader_.is_reproducible() && state_.reproducible_data) {
     throw std::invalid_argument(
@@ -149,9 +145,27 @@ Metrics TrainStep::train(Batch& batch, std::int64_t number) {
     if (state_.gradients.amp->channels_last)
       batch = batch.map([](const torch::Tensor& tensor) { return channels_last(tensor); });
   }
-  Metrics metrics = trial_.train_batch(batch, state_.gradients.at.epoch, number);
-  if (stop_on_bad_loss_) check_loss(metrics);
-  return metrics;
+  try {
+    Metrics metrics = trial_.train_batch(batch, state_.gradients.at.epoch, number);
+    if (state_.gradients.stop_on_bad_loss) check_loss(metrics);
+    return metrics;
+  } catch (BadLoss& error) {
+    error.add_origin(nan_origin(batch, number));
+    throw;
+  }
+}
+
+/// Runs a batch that has failed once more, observed: its loss was wrong before the step. Not with several
+/// processes, which would wait for an exchange.
+std::string TrainStep::nan_origin(Batch& batch, std::int64_t number) {
+  if (state_.run.communicator != nullptr) return "";
+  const NanOrigin origin;
+  try {
+    trial_.train_batch(batch, state_.gradients.at.epoch, number);
+  } catch (...) {
+    // It fails again.
+  }
+  return origin.text();
 }
 
 void TrainStep::run(std::int64_t number) {
@@ -222,7 +236,8 @@ Json TrainStep::take_metrics() {
   state_.metric_reducers.reset(kKind);
   // The average also covers losses on a device, which check_loss() skipped.
   const Json* loss = metrics.contains("loss") ? &metrics["loss"] : nullptr;
-  if (stop_on_bad_loss_ && loss != nullptr && !std::isfinite(read_double(*loss).value_or(0))) {
+  if (state_.gradients.stop_on_bad_loss && loss != nullptr &&
+      !std::isfinite(read_double(*loss).value_or(0))) {
     throw std::runtime_error("the loss became " + dump_json(*loss) + " since the last report");
   }
   return metrics;

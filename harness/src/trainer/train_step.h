@@ -49,6 +49,7 @@ class TrainStep {
  private:
   void train_shards(std::int64_t batch);
   Metrics train(Batch& batch, std::int64_t number);
+  std::string nan_origin(Batch& batch, std::int64_t number);
   Batch next_batch(std::int64_t number);
   void step_schedules(std::int64_t batch);
 
@@ -56,7 +57,6 @@ class TrainStep {
   TrialContext& context_;
   ContextState& state_;
   DataLoader loader_;
-  bool stop_on_bad_loss_;
   std::optional<BatchStream> stream_;
   std::int64_t batches_per_epoch_ = 1;
   std::optional<ShardedBuffers> sharded_buffers_;
