@@ -68,12 +68,21 @@ def unpack(upstream):
     partial.rename(SOURCE)
 
 
+def shorten_mnist(data, target, records=600):
+    """Writes the first records of each file of MNIST. The examples train up to 20 epochs."""
+    target.mkdir(exist_ok=True)
+    for packed in data.glob("*-ubyte.gz"):
+        content = gzip.decompress(packed.read_bytes())
+        header, size = (16, 28 * 28) if "idx3" in packed.name else (8, 1)
+        (target / packed.name).write_bytes(gzip.compress(content[:4] + records.to_bytes(4, "big") + content[8:header + records * size], 1))
+
+
 def mnist_archive():
     """Makes the archive of MNIST that fixtures download, from DET_TEST_DATA or ../shared/data. Returns its path or None."""
     data = pathlib.Path(os.environ.get("DET_TEST_DATA", ROOT.parent / "shared" / "data")) / "mnist"
     archive = WORK / "torch_dataset_mnist.tgz"
     if data.is_dir():
-        shutil.copytree(data, WORK / "mnist", dirs_exist_ok=True)
+        shorten_mnist(data, WORK / "mnist")
     if archive.exists() or not data.is_dir():
         return archive if archive.exists() else None
     partial = archive.with_suffix(".partial")
