@@ -114,6 +114,8 @@ std::set<std::string> loaded_libraries() {
 /// Shows the programs in `bin` that run inside a sandbox, with what they load.
 void add_programs(std::vector<std::string>& command, const std::string& bin) {
   const std::string place(kPrograms);
+  // Otherwise bubblewrap creates it without access for the user of the task.
+  add(command, {"--dir", place});
   std::set<std::string> directories;
   for (const std::string& file : loaded_libraries()) {
     std::error_code error;

@@ -171,6 +171,14 @@ class Images(unittest.TestCase):
         self.assertEqual(len([path for path in (cluster.dir / "agent-a1/images").iterdir() if path.is_dir()]), 1)
         self.assertEqual(self.podman.call("ps", "--all", "--quiet"), "")
 
+    def test_a_shell_has_the_files_of_the_image(self):
+        cluster = self.start()
+        shell = cluster.det("shell", "start", "-d", "--config", "environment.image=own:1", "--config",
+                            "resources.slots=0").strip()
+        shown = wait_until("the shell's task", lambda: (one := cluster.run_det("shell", "open", shell, "cat", "/etc/image"))
+                           .returncode == 0 and one.stdout)
+        self.assertEqual(shown, "made by the test\n")
+
     def test_no_probe_succeeds_in_an_image(self):
         cluster = self.start()
         (cluster.dir / "secret").write_text("secret\n")
