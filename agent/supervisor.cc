@@ -58,7 +58,8 @@ constexpr int kMaxRelays = 20;
 bool is_ours(pid_t pid) {
   const std::string text = describe_process(pid);
   return text.starts_with("bwrap (") || text.starts_with("det-task-init (") ||
-         text.starts_with("det-task-shell (") || text.starts_with("det-relay (");
+         text.starts_with("det-task-shell (") || text.starts_with("det-task-ssh (") ||
+         text.starts_with("det-relay (");
 }
 
 /// Returns the line, without its middle when it exceeds kLastLineBytes.

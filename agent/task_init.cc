@@ -119,9 +119,7 @@ class TaskInit {
     const Status requested = server < 0 ? Status() : request_fork(server, directory);
     // It may take a while, in which the server forks.
     TRY(enter_group(group, 0));
-    const bool image = spec.sandbox && !spec.sandbox->root.empty();
-    const std::string shell = program_path().substr(0, program_path().rfind('/')) + "/det-task-shell";
-    shell_ = {.argv = image ? program_in_image("det-task-shell") : std::vector<std::string>{shell},
+    shell_ = {.argv = program_beside("det-task-shell"),
               .env = spec.env,
               .cwd = spec.cwd,
               .out = Stream::null(),

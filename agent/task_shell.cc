@@ -1,7 +1,8 @@
 // Program det-task-shell: runs one shell beside a task, in its sandbox. Started by det-task-init only, with
 // the user and the environment of the task; standard input is the socket to the agent (task/shell_frames.h).
-// The shell ends with the socket. Single-threaded: one wait for the socket, the process and its output. At
-// most one frame per direction is held, so a side that does not read stops the other one.
+// If the agent asks for an SSH connection, it executes det-task-ssh. The shell ends with the socket.
+// Single-threaded: one wait for the socket, the process and its output. At most one frame per direction is
+// held, so a side that does not read stops the other one.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "agent/sandbox/sandbox.h"
 #include "agent/task/shell_frames.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
@@ -34,10 +36,10 @@ constexpr char kEndOfInput = '\x04';  // VEOF of a terminal
 
 /// Descriptors of the shell's process.
 struct ShellStreams {
-  UniqueFd input;   ///< writes to the process
-  UniqueFd output;  ///< reads from it
-  /// The process's ends: its standard input, and its standard output and error.
-  UniqueFd child_input, child_output;
+  UniqueFd input;           ///< writes to the process
+  UniqueFd output, errors;  ///< read from it; no errors if they are part of the output
+  /// The process's ends: its standard input, output and error.
+  UniqueFd child_input, child_output, child_errors;
 };
 
 winsize to_winsize(const TerminalSize& size) {
@@ -63,8 +65,8 @@ Result<ShellStreams> open_terminal(const TerminalSize& size) {
   return streams;
 }
 
-Result<ShellStreams> open_pipes() {
-  int down[2], up[2];
+Result<ShellStreams> open_pipes(bool errors_apart) {
+  int down[2], up[2], errors[2];
   if (::pipe2(down, O_CLOEXEC) != 0) return fail_errno("pipe");
   ShellStreams streams;
   streams.child_input.reset(down[0]);
@@ -72,13 +74,16 @@ Result<ShellStreams> open_pipes() {
   if (::pipe2(up, O_CLOEXEC) != 0) return fail_errno("pipe");
   streams.output.reset(up[0]);
   streams.child_output.reset(up[1]);
+  if (!errors_apart) return streams;
+  if (::pipe2(errors, O_CLOEXEC) != 0) return fail_errno("pipe");
+  streams.errors.reset(errors[0]);
+  streams.child_errors.reset(errors[1]);
   return streams;
 }
 
 std::vector<std::string> command_of(const ShellRequest& request) {
   if (!request.command.empty()) return request.command;
-  const std::string program = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-  return request.terminal ? std::vector{program, std::string("-i")} : std::vector{program};
+  return request.terminal ? std::vector{default_shell(), std::string("-i")} : std::vector{default_shell()};
 }
 
 /// Runs in the child. Does not return.
@@ -91,7 +96,7 @@ std::vector<std::string> command_of(const ShellRequest& request) {
   }
   ::dup2(streams.child_input.get(), STDIN_FILENO);
   ::dup2(streams.child_output.get(), STDOUT_FILENO);
-  ::dup2(streams.child_output.get(), STDERR_FILENO);
+  ::dup2((streams.child_errors ? streams.child_errors : streams.child_output).get(), STDERR_FILENO);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -134,7 +139,7 @@ class ShellSession {
     if (kind != ShellFrame::kStart) return fail(Code::kInvalidArgument, "a shell begins with its request");
     TRY_ASSIGN(const ShellRequest request, decode_shell_request(bytes));
     terminal_ = request.terminal.has_value();
-    TRY_ASSIGN(streams_, terminal_ ? open_terminal(*request.terminal) : open_pipes());
+    TRY_ASSIGN(streams_, terminal_ ? open_terminal(*request.terminal) : open_pipes(request.errors_apart));
     sigset_t children;
     ::sigemptyset(&children);
     ::sigaddset(&children, SIGCHLD);
@@ -148,8 +153,10 @@ class ShellSession {
     // The end of the process must close its streams.
     streams_.child_input.reset();
     streams_.child_output.reset();
-    for (const UniqueFd* fd : {&streams_.input, &streams_.output})
-      ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
+    streams_.child_errors.reset();
+    errors_open_ = static_cast<bool>(streams_.errors);
+    for (const UniqueFd* fd : {&streams_.input, &streams_.output, &streams_.errors})
+      if (*fd) ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
     return {};
   }
 
@@ -157,21 +164,23 @@ class ShellSession {
   bool turn() {
     const auto events = [](bool wanted, short what) { return static_cast<short>(wanted ? what : 0); };
     // After the end of the process nothing is left to wait for but a full socket.
-    const bool reads = output_.empty() && output_open_ && !exit_;
-    std::array<pollfd, 4> fds{
+    const bool reads = output_.empty() && !exit_;
+    std::array<pollfd, 5> fds{
         {{agent_.get(),
           static_cast<short>(events(input_.empty(), POLLIN) | events(!output_.empty() || exit_, POLLOUT)), 0},
-         {reads ? streams_.output.get() : -1, POLLIN, 0},
+         {reads && output_open_ ? streams_.output.get() : -1, POLLIN, 0},
          {input_.empty() ? -1 : streams_.input.get(), POLLOUT, 0},
-         {exit_ ? -1 : signals_.get(), POLLIN, 0}}};
+         {exit_ ? -1 : signals_.get(), POLLIN, 0},
+         {reads && errors_open_ ? streams_.errors.get() : -1, POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return false;
     if ((fds[0].revents & (POLLHUP | POLLERR)) != 0) return false;
     if ((fds[0].revents & POLLIN) != 0 && !receive()) return false;
     if (!input_.empty()) write_input();
     if (fds[3].revents != 0) reap();
-    if (output_.empty() && output_open_) read_output();
+    if (output_.empty() && output_open_) read_output(streams_.output, output_open_, ShellFrame::kData);
+    if (output_.empty() && errors_open_) read_output(streams_.errors, errors_open_, ShellFrame::kErrors);
     if (!output_.empty() && !send_output()) return false;
-    if (exit_ && output_.empty() && !output_open_) return send_exit();
+    if (exit_ && output_.empty() && !output_open_ && !errors_open_) return send_exit();
     return true;
   }
 
@@ -207,23 +216,25 @@ class ShellSession {
     input_.erase(0, static_cast<std::size_t>(count));
   }
 
-  void read_output() {
+  /// Reads a piece of one stream into output_, or clears `open` at its end.
+  void read_output(const UniqueFd& stream, bool& open, ShellFrame kind) {
     std::array<char, kMaxShellData> piece;
-    const ssize_t count = ::read(streams_.output.get(), piece.data(), piece.size());
+    const ssize_t count = ::read(stream.get(), piece.data(), piece.size());
     if (count < 0 && errno == EINTR) return;
     const bool nothing = count < 0 && errno == EAGAIN;
     // EIO: no process has the terminal open. After the end of the process no output is awaited.
     if (nothing && !exit_) return;
     if (count <= 0 || (exit_ && (late_ += static_cast<std::size_t>(count)) > kMaxLateOutput)) {
-      output_open_ = false;
+      open = false;
       return;
     }
+    output_kind_ = kind;
     output_.assign(piece.data(), static_cast<std::size_t>(count));
   }
 
   /// Returns false when the connection is gone.
   bool send_output() {
-    const Status sent = send_frame(agent_.get(), ShellFrame::kData, output_);
+    const Status sent = send_frame(agent_.get(), output_kind_, output_);
     if (sent) output_.clear();
     return sent || sent.error().code == Code::kResourceExhausted;
   }
@@ -258,12 +269,30 @@ class ShellSession {
 
   UniqueFd agent_, signals_;
   ShellStreams streams_;
-  bool terminal_ = false, output_open_ = true, ended_ = false;
+  bool terminal_ = false, output_open_ = true, errors_open_ = false, ended_ = false;
   pid_t process_ = 0;
   std::string input_, output_;  ///< bytes that the other side has not taken yet
+  ShellFrame output_kind_ = ShellFrame::kData;
   std::optional<int> exit_;
   std::size_t late_ = 0;  ///< bytes of output after the end
 };
+
+/// Executes det-task-ssh, with the socket as standard input, if the agent's first frame asks for it.
+/// Otherwise the frame stays unread. Returns the error of the execution.
+Status execute_ssh(int agent) {
+  pollfd ready{agent, POLLIN, 0};
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(kRequestPatience).count();
+  char kind = 0;
+  if (::poll(&ready, 1, static_cast<int>(limit)) <= 0 ||
+      ::recv(agent, &kind, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || kind != static_cast<char>(ShellFrame::kSsh))
+    return {};
+  std::vector<std::string> words = program_beside("det-task-ssh");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  return fail_errno("det-task-ssh");
+}
 
 }  // namespace
 }  // namespace det::agent
@@ -273,6 +302,10 @@ int main(int argc, char**) {
   if (argc != 1 || !agent) {
     std::cerr << "usage: det-task-shell\nStarted by det-task-init only.\n";
     return 2;
+  }
+  if (const det::Status ssh = det::agent::execute_ssh(agent.get()); !ssh) {
+    (void)send_frame(agent.get(), det::agent::ShellFrame::kFailed, ssh.error().message);
+    return 1;
   }
   // In the root of an image the kernel names this process after the dynamic loader.
   (void)::prctl(PR_SET_NAME, "det-task-shell");

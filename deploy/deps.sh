@@ -16,10 +16,10 @@ build_packages=(
   libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
-  libseccomp-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
+  libseccomp-dev libssh-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
 )
 test_packages=(
-  git catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev
+  git openssh-client catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev
   chromium python3
   python3-botocore
 )

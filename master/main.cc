@@ -179,6 +179,7 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
                        .pool_task_defaults = config.pool_task_defaults,
                        .launch_error = config.launch_error,
                        .task_user_tokens = config.task_user_tokens,
+                       .shell_ssh = config.shell_ssh,
                        .tasks_as_root = config.tasks_as_root,
                        .log_retention_days = config.log_retention_days,
                        .shown_config = std::move(shown),
@@ -411,7 +412,8 @@ Status serve(const MasterConfig& config, Signals& signals) {
                                           .connections = config.connections,
                                           .connections_per_address = config.connections_per_address,
                                           .trusted_proxies = config.trusted_proxies,
-                                          .tls = tls}));
+                                          .tls = tls,
+                                          .shell_ssh = config.shell_ssh}));
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
   signals.set_database(database.own);

@@ -2,15 +2,13 @@
 // become messages of a tunnel.
 #include <sys/socket.h>
 
-#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <charconv>
 #include <utility>
 
-#include "agent/master_link/tunnel_end.h"
+#include "agent/master_link/stream_end.h"
 #include "agent/master_link/tunnels.h"
 #include "agent/task/master_relay.h"
 #include "agent/task/message.h"
@@ -27,7 +25,6 @@ using PortError = boost::system::error_code;
 /// Time for the program to listen, and between two attempts.
 constexpr auto kConnectTime = std::chrono::seconds(5);
 constexpr auto kRetryTime = std::chrono::milliseconds(100);
-constexpr std::size_t kPiece = 64 << 10;
 
 /// Fields of a line of /proc/net/tcp: "sl local remote st tx:rx tr:when retrnsmt uid …".
 std::vector<std::string> fields_of(std::string_view line) {
@@ -49,44 +46,18 @@ bool owns_listener(int port, uid_t uid) {
 
 /// The connection to a port. A program that has just been started may not listen yet, so attempts to connect
 /// go on for a while.
-class PortEnd : public TunnelEnd, public std::enable_shared_from_this<PortEnd> {
+class PortEnd : public StreamEnd<tcp::socket> {
  public:
-  PortEnd(asio::io_context& io, int port) : io_(io), port_(port), socket_(io), timer_(io) {}
+  PortEnd(asio::io_context& io, int port) : StreamEnd(io), io_(io), port_(port), timer_(io) {}
 
   void connect(Connected done) override {
     deadline_ = asio::steady_timer::clock_type::now() + kConnectTime;
     attempt(std::move(done));
   }
 
-  void read(v1::TunnelMessage& out, Done done) override {
-    socket_.async_read_some(asio::buffer(piece_), [self = shared_from_this(), &out, done = std::move(done)](
-                                                      PortError error, std::size_t count) {
-      if (self->closed_) return;
-      if (error && error != asio::error::eof) return done(false);
-      out.Clear();
-      error ? static_cast<void>(out.mutable_end()) : out.set_data(self->piece_.data(), count);
-      done(true);
-    });
-  }
-
-  void write(const v1::TunnelMessage& message, Done done) override {
-    if (message.has_size()) return done(false);
-    if (!message.has_data()) {
-      PortError ignored;
-      socket_.shutdown(tcp::socket::shutdown_send, ignored);
-      return done(true);
-    }
-    asio::async_write(socket_, asio::buffer(message.data()),
-                      [self = shared_from_this(), done = std::move(done)](PortError error, std::size_t) {
-                        if (!self->closed_) done(!error);
-                      });
-  }
-
   void close() override {
-    closed_ = true;
-    PortError ignored;
+    StreamEnd::close();
     timer_.cancel();
-    socket_.close(ignored);
   }
 
  protected:
@@ -98,8 +69,8 @@ class PortEnd : public TunnelEnd, public std::enable_shared_from_this<PortEnd> {
     if (closed_) return;
     if (asio::steady_timer::clock_type::now() + kRetryTime >= deadline_) return done(why);
     timer_.expires_after(kRetryTime);
-    timer_.async_wait(
-        [self = shared_from_this(), done = std::move(done)](PortError) { self->attempt(done); });
+    timer_.async_wait([self = std::static_pointer_cast<PortEnd>(shared_from_this()),
+                       done = std::move(done)](PortError) { self->attempt(done); });
   }
 
   std::string not_served() const {
@@ -114,11 +85,8 @@ class PortEnd : public TunnelEnd, public std::enable_shared_from_this<PortEnd> {
 
   asio::io_context& io_;
   const int port_;
-  tcp::socket socket_;
   asio::steady_timer timer_;
   asio::steady_timer::time_point deadline_;
-  std::array<char, kPiece> piece_;
-  bool closed_ = false;
 };
 
 /// A port on loopback of the machine, which may have been taken by another program.

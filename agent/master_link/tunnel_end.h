@@ -1,4 +1,5 @@
-// The task's side of a tunnel: a port on loopback, or a shell. Belongs to the I/O thread of the tunnels.
+// The task's side of a tunnel: a port on loopback, a shell, or an SSH server. Belongs to the I/O thread of
+// the tunnels.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,5 +37,9 @@ std::shared_ptr<TunnelEnd> make_port_end(boost::asio::io_context& io, int port, 
 /// Starts a shell in the allocation of `dir`.
 std::shared_ptr<TunnelEnd> make_shell_end(boost::asio::io_context& io, const v1::ShellStart& start,
                                           const TaskDir& dir);
+/// Starts an SSH server for this connection in the allocation of `dir`. It admits the owner of the public key
+/// ("TYPE BASE64").
+std::shared_ptr<TunnelEnd> make_ssh_end(boost::asio::io_context& io, const std::string& public_key,
+                                        const TaskDir& dir);
 
 }  // namespace det::agent

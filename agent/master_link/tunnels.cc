@@ -199,8 +199,9 @@ Tunnels::~Tunnels() {
 
 void Tunnels::open(const v1::OpenTunnel& order, std::optional<uid_t> uid, const TaskDir& dir) {
   asio::post(shared_->io, [shared = shared_, order, uid, dir] {
-    auto end = order.has_shell() ? make_shell_end(shared->io, order.shell(), dir)
-                                 : make_port_end(shared->io, order.port(), uid, dir);
+    auto end = !order.ssh_key().empty() ? make_ssh_end(shared->io, order.ssh_key(), dir)
+               : order.has_shell()      ? make_shell_end(shared->io, order.shell(), dir)
+                                        : make_port_end(shared->io, order.port(), uid, dir);
     std::make_shared<Shared::Tunnel>(shared, order, std::move(end))->connect();
   });
 }

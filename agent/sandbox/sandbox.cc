@@ -114,6 +114,8 @@ std::set<std::string> loaded_libraries() {
 /// Shows the programs in `bin` that run inside a sandbox, with what they load.
 void add_programs(std::vector<std::string>& command, const std::string& bin) {
   const std::string place(kPrograms);
+  // Otherwise bubblewrap creates it without access for the user of the task.
+  add(command, {"--dir", place});
   std::set<std::string> directories;
   for (const std::string& file : loaded_libraries()) {
     std::error_code error;
@@ -127,7 +129,7 @@ void add_programs(std::vector<std::string>& command, const std::string& bin) {
     if (number == kMaxLibraryDirectories) break;
     add(command, {"--ro-bind", directory, place + "/lib" + std::to_string(number++)});
   }
-  for (const char* name : {"/det-task-init", "/det-task-shell"})
+  for (const char* name : {"/det-task-init", "/det-task-shell", "/det-task-ssh"})
     add(command, {"--ro-bind", bin + name, place + name});
 }
 
@@ -193,6 +195,12 @@ std::vector<std::string> program_in_image(const std::string& name) {
   for (std::size_t i = 1; i < kMaxLibraryDirectories; ++i)
     libraries += ":" + place + "/lib" + std::to_string(i);
   return {place + "/ld.so", "--library-path", libraries, place + "/" + name};
+}
+
+std::vector<std::string> program_beside(const std::string& name) {
+  const std::string own = program_path(), directory = own.substr(0, own.rfind('/'));
+  // In the root of an image this process is the dynamic loader.
+  return directory == kPrograms ? program_in_image(name) : std::vector{directory + "/" + name};
 }
 
 Result<std::string> run_as_owner(Sandbox& sandbox, const std::string& inside, uid_t common) {

@@ -57,6 +57,8 @@ std::vector<std::string> sandbox_command(const Sandbox& sandbox, const std::vect
 /// Returns the command of a program of the agent ("det-task-shell") inside a sandbox with the root of an
 /// image, which has other libraries: it runs with those of the machine.
 std::vector<std::string> program_in_image(const std::string& name);
+/// Returns the command of another program of the agent, from a program of the agent inside a sandbox.
+std::vector<std::string> program_beside(const std::string& name);
 
 /// Chooses the user of a task with a checkpoint storage, the mount at `inside`, without id-mapped mounts
 /// (NFS, kernels before 5.12, machines without user namespaces): the owner of its directory. A directory of

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,8 @@ namespace det::agent {
 namespace {
 
 constexpr std::size_t kMaxTerm = 64;
+/// In place of the size of a terminal.
+constexpr std::string_view kErrorsApart = "errors";
 
 bool is_term(const std::string& text) {
   return text.size() <= kMaxTerm && std::all_of(text.begin(), text.end(), [](char c) {
@@ -41,6 +44,8 @@ std::string socket_path(const UniqueFd& directory) {
 
 }  // namespace
 
+std::string default_shell() { return ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh"; }
+
 std::string encode(const TerminalSize& size) {
   return std::to_string(size.rows) + " " + std::to_string(size.columns);
 }
@@ -54,9 +59,11 @@ Result<TerminalSize> decode_terminal_size(std::string_view text) {
   return size;
 }
 
-// Fields end with NUL: the size ("" without a terminal), TERM, each word of the command.
+// Fields end with NUL: the size of the terminal, "errors" or "", TERM, each word of the command.
 std::string encode(const ShellRequest& request) {
-  std::string text = (request.terminal ? encode(*request.terminal) : "") + '\0' + request.term + '\0';
+  std::string text = request.terminal ? encode(*request.terminal) : "";
+  if (!request.terminal && request.errors_apart) text = kErrorsApart;
+  text += '\0' + request.term + '\0';
   for (const std::string& word : request.command) text += word + '\0';
   return text;
 }
@@ -67,7 +74,8 @@ Result<ShellRequest> decode_shell_request(std::string_view text) {
   if (fields.size() < 3 || !fields.back().empty() || !is_term(fields[1]))
     return fail(Code::kInvalidArgument, "not a request for a shell");
   ShellRequest request;
-  if (!fields[0].empty()) {
+  request.errors_apart = fields[0] == kErrorsApart;
+  if (!fields[0].empty() && !request.errors_apart) {
     TRY_ASSIGN(request.terminal, decode_terminal_size(fields[0]));
   }
   request.term = std::move(fields[1]);

@@ -1,6 +1,6 @@
 // Frames between the agent and det-task-shell, over a SOCK_SEQPACKET socket: one frame a packet, its kind in
 // the first byte. The agent connects to the supervisor, which passes the connection to det-task-init, which
-// starts det-task-shell with it.
+// starts det-task-shell with it. det-task-ssh uses the same frames with the shells of its sessions.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,12 @@ namespace det::agent {
 enum class ShellFrame : char {
   kStart = 's',   ///< agent, first: encode(ShellRequest)
   kData = 'd',    ///< both: at most kMaxShellData bytes
+  kErrors = 'E',  ///< shell: as kData, of standard error if ShellRequest::errors_apart
   kSize = 'r',    ///< agent: encode(TerminalSize)
   kEnd = 'e',     ///< agent: end of the input
+  /// Agent, first and last, with one descriptor: "TYPE BASE64" of a public key. The descriptor is a stream,
+  /// which det-task-ssh serves as an SSH connection.
+  kSsh = 'k',
   kOpened = 'o',  ///< shell, first: the process runs
   kFailed = 'f',  ///< shell, first and last: a message
   kExit = 'x',    ///< shell, last: exit code as text, 128 + n for signal n
@@ -38,8 +42,12 @@ struct ShellRequest {
   std::vector<std::string> command;      ///< empty: an interactive shell
   std::optional<TerminalSize> terminal;  ///< none: pipes in place of a terminal
   std::string term;                      ///< TERM of the user
+  bool errors_apart = false;             ///< standard error is not part of the output; without a terminal
   bool operator==(const ShellRequest&) const = default;
 };
+
+/// Program of a shell without a command line: /bin/bash, or /bin/sh where it is missing.
+std::string default_shell();
 
 std::string encode(const TerminalSize& size);
 /// Errors: kInvalidArgument unless both numbers are from 1 to 9999.

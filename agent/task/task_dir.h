@@ -90,7 +90,7 @@ class TaskDir {
   explicit TaskDir(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
   std::string workdir() const { return path_ + "/workdir"; }
-  /// What a task in a sandbox finds and may write beside its working directory, as "../data".
+  /// Parent of the working directory in a sandbox, writable: a task may use "../data".
   std::string beside() const { return path_ + "/beside"; }
   /// Directory that is mounted at /run/determined, if possible. Containers of Determined AI have that path.
   std::string upstream() const { return path_ + "/determined"; }

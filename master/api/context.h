@@ -51,6 +51,8 @@ struct Settings {
   bool launch_error = true;
   /// Processes of tasks get a token of their owner.
   bool task_user_tokens = false;
+  /// Shells have a key for ssh, and their SSH servers are reached without a login to the master.
+  bool shell_ssh = false;
   /// Tasks without an agent user see themselves as root.
   bool tasks_as_root = false;
   /// Days after the end of a task until its log is deleted; -1: never.

@@ -145,6 +145,7 @@ void read_experiment_defaults(const Options& options, MasterConfig& config, Chec
   config.pool_task_defaults = read_pool_task_defaults(options, config.warnings, checker.problems);
   config.launch_error = options.boolean("launch_error");
   config.task_user_tokens = options.boolean("task_user_tokens");
+  config.shell_ssh = options.boolean("shell_ssh");
   config.tasks_as_root = options.text("default_task_user") == "root";
   if (!config.tasks_as_root && !options.text("default_task_user").empty())
     checker.add("default_task_user", "must be empty or root");
@@ -324,12 +325,13 @@ OptionTable all_options() {
            "Commands may then name such slots in templates only."},
           {"task_user_tokens", Kind::kBool, "false",
            "Give the processes of tasks a token of their owner (DET_USER_TOKEN). It has at most the rights "
-           "of an "
-           "Editor and ends with the allocation."},
+           "of an Editor and ends with the allocation."},
+          {"shell_ssh", Kind::kBool, "false",
+           "Give each new shell a key for ssh, as Determined AI does. The SSH server of a running shell is "
+           "then reached without a login to the master; it admits the owner of the key."},
           {"default_task_user", Kind::kString, "",
            "User that tasks without an agent user see themselves as: empty for a user of their own, or root, "
-           "as in "
-           "Determined AI and in many images. Neither has rights on the machine."},
+           "as in Determined AI and in many images. Neither has rights on the machine."},
           {"new_user_role", Kind::kString, "Editor",
            "Role of new users in the default workspace: none, Viewer or Editor."},
           {"allowed_host_paths", Kind::kTree, "",

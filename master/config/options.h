@@ -42,6 +42,7 @@ struct MasterConfig {
   Json shown;
   bool launch_error = true;
   bool task_user_tokens = false;
+  bool shell_ssh = false;
   bool tasks_as_root = false;  ///< `default_task_user` is root
   std::string new_user_role;   ///< stored name: "NONE", "VIEWER" or "EDITOR"
   std::vector<std::string> allowed_host_paths;

@@ -37,14 +37,16 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
         exchange_(std::move(exchange)),
         reader_(request_.method == "HEAD") {}
 
+  /// `authorization`: "Bearer TOKEN"; "" to reach the SSH server of a shell without a login.
   void run(const std::string& authorization) {
     self_ = shared_from_this();
-    context_.AddMetadata("authorization", authorization);
+    if (!authorization.empty()) context_.AddMetadata("authorization", authorization);
     context_.AddMetadata("x-det-peer", request_.peer);
     v1::TunnelTarget* target = out_.mutable_target();
     target->set_task_id(path_.task);
     target->set_port(path_.port);
-    wire::bind(channel_, v1::TaskService::Connect, context_, this);
+    const auto method = authorization.empty() ? v1::TaskService::ConnectSsh : v1::TaskService::Connect;
+    wire::bind(channel_, method, context_, this);
     // Operations start on the HTTP thread; the hold keeps the call from completing in between.
     AddHold();
     StartWrite(&out_);
@@ -150,10 +152,12 @@ class ProxiedCall : public grpc::ClientBidiReactor<v1::TunnelMessage, v1::Tunnel
   void open_tcp() {
     const std::string_view key = request_.header("sec-websocket-key");
     if (!is_websocket(request_) || key.empty()) {
-      return break_off({Code::kFailedPrecondition,
-                        "port " + std::to_string(port_.port()) +
-                            " has proxy_tcp; use `det task port-forward` in place of HTTP",
-                        {}});
+      const std::string port = "port " + std::to_string(port_.port()) +
+                               " has proxy_tcp; use `det task port-forward` in place of HTTP";
+      return break_off(
+          {Code::kFailedPrecondition,
+           port_.port() == 0 ? "a shell serves ssh; use `det shell open` in place of HTTP" : port,
+           {}});
     }
     frames_.emplace();
     upgrade_client({101, {{"Sec-WebSocket-Accept", websocket_accept(key)}}, ""});
@@ -275,8 +279,12 @@ Response redirection(const std::string& location) {
 
 }  // namespace
 
-Proxy::Proxy(std::shared_ptr<grpc::Channel> channel, Admit admit, Post post, bool tls)
-    : channel_(std::move(channel)), admit_(std::move(admit)), post_(std::move(post)), tls_(tls) {}
+Proxy::Proxy(std::shared_ptr<grpc::Channel> channel, Admit admit, Post post, bool tls, bool shell_ssh)
+    : channel_(std::move(channel)),
+      admit_(std::move(admit)),
+      post_(std::move(post)),
+      tls_(tls),
+      shell_ssh_(shell_ssh) {}
 
 std::string Proxy::authorization_of(const Request& request, const ProxyPath& path) const {
   if (!path.ticket.empty()) {
@@ -331,7 +339,9 @@ void Proxy::handle(Request request, const std::shared_ptr<Exchange>& exchange) {
          ""});
   }
   const std::string authorization = authorization_of(request, *path);
-  if (authorization.empty()) {
+  // SSH authenticates the sender, by the key of the shell. All other tasks refuse it.
+  const bool ssh = shell_ssh_ && authorization.empty() && !ticket && path->port == 0 && is_websocket(request);
+  if (authorization.empty() && !ssh) {
     // The page may have been opened before the master restarted, or long ago: a new login or ticket helps.
     if (ticket && is_navigation(request))
       return exchange->respond(redirection("/proxy/" + path->service + path->rest + query));

@@ -1,5 +1,6 @@
 // Proxy to ports of tasks: HTTP and WebSocket requests to /proxy/TASK[:PORT]/. Each request has a tunnel of
-// its own (TaskService.Connect), so the access of its sender is checked each time.
+// its own (TaskService.Connect), so the access of its sender is checked each time. A WebSocket without a
+// login may reach the SSH server of a shell only (TaskService.ConnectSsh).
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -27,8 +28,9 @@ class Proxy {
  public:
   /// Queues a function for the HTTP thread. Any thread.
   using Post = std::function<void(std::function<void()>)>;
-  /// `channel` as for Gateway. `tls`: clients reach the master over TLS.
-  Proxy(std::shared_ptr<grpc::Channel> channel, Admit admit, Post post, bool tls);
+  /// `channel` as for Gateway. `tls`: clients reach the master over TLS. `shell_ssh`: without a login, SSH
+  /// servers of shells are reached.
+  Proxy(std::shared_ptr<grpc::Channel> channel, Admit admit, Post post, bool tls, bool shell_ssh);
 
   /// Handler::admit for a path below /proxy/.
   void admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done);
@@ -49,7 +51,7 @@ class Proxy {
   const std::shared_ptr<grpc::Channel> channel_;
   const Admit admit_;
   const Post post_;
-  const bool tls_;
+  const bool tls_, shell_ssh_;
   const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
   std::map<std::string, Ticket> tickets_;
   std::deque<std::string> oldest_tickets_;

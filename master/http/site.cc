@@ -63,7 +63,7 @@ struct Site::Impl {
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<EventStream> events;
   loop::Workers* serial = nullptr;
-  bool tls = false;
+  bool tls = false, shell_ssh = false;
   Networks proxies;
   std::string info, openapi, api_page;
   std::function<std::string()> health;
@@ -193,6 +193,7 @@ Result<std::unique_ptr<Site>> Site::open(const SiteOptions& options) {
                                                .exempt = options.trusted_proxies},
                                               options.tls));
   impl->tls = options.tls != nullptr;
+  impl->shell_ssh = options.shell_ssh;
   impl->proxies = options.trusted_proxies;
   TRY_ASSIGN(impl->files, StaticFiles::load(options.webui_dir));
   if (impl->files.empty()) log::warn("web UI not found", {{"webui_dir", options.webui_dir}});
@@ -207,7 +208,8 @@ void Site::start(Parts parts) {
                                            GatewayLimits{.secure_cookie = impl.tls});
   impl.proxy = std::make_unique<Proxy>(
       parts.channel, parts.admit,
-      [&impl](std::function<void()> work) { asio::post(impl.io, std::move(work)); }, impl.tls);
+      [&impl](std::function<void()> work) { asio::post(impl.io, std::move(work)); }, impl.tls,
+      impl.shell_ssh);
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
   impl.serial = &parts.serial;
   impl.health = parts.health;

@@ -28,6 +28,7 @@ struct SiteOptions {
   int connections_per_address = 64;
   Networks trusted_proxies = {};  ///< exempt from the limit; their X-Forwarded-For names the client
   TlsServer tls = nullptr;        ///< Null: plain text only.
+  bool shell_ssh = false;         ///< SSH servers of shells are reached without a login
 };
 
 /// open() → start() → close() → stop(). Owns the HTTP thread.

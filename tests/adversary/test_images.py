@@ -8,14 +8,17 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
 
+from attacker import Attacker
 from cluster import Cluster, processes, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
+PIPE = FIXTURES.parent.parent / "e2e" / "fixtures" / "websocket_pipe.py"
 PROGRAMS = ("sh", "python3", "cat", "cp", "env", "id", "ls", "setsid", "sleep", "sha256sum", "touch")
 MIN_PROBES = 80
 
@@ -140,8 +143,8 @@ class Images(unittest.TestCase):
         cls.addClassCleanup(cls.podman.stop)
         cls.podman.start()
 
-    def start(self, *options, engine=True, environment=None):
-        cluster = Cluster(BUILD)
+    def start(self, *options, engine=True, environment=None, master=()):
+        cluster = Cluster(BUILD, master)
         cluster.bind_mounts = ""
         cluster.__enter__()
         self.addCleanup(cluster.close)
@@ -170,6 +173,27 @@ class Images(unittest.TestCase):
         self.assertEqual(self.run_in(cluster, "own:1", "cat", "/etc/image").returncode, 0)
         self.assertEqual(len([path for path in (cluster.dir / "agent-a1/images").iterdir() if path.is_dir()]), 1)
         self.assertEqual(self.podman.call("ps", "--all", "--quiet"), "")
+
+    def test_shells_and_ssh_have_the_files_of_the_image(self):
+        cluster = self.start(master=("--shell-ssh",))
+        shell = cluster.det("shell", "start", "-d", "--config", "environment.image=own:1", "--config",
+                            "resources.slots=0").strip()
+        shown = wait_until("the shell's task", lambda: (one := cluster.run_det("shell", "open", shell, "cat", "/etc/image"))
+                           .returncode == 0 and one.stdout)
+        self.assertEqual(shown, "made by the test\n")
+        status, body = cluster.get(f"/api/v1/shells/{shell}", Attacker.admin(cluster).token)
+        self.assertEqual(status, 200)
+        key = cluster.dir / "key"
+        key.write_text(json.loads(body)["shell"]["privateKey"])
+        key.chmod(0o600)
+        proxy = f"{sys.executable} {PIPE} 127.0.0.1 {cluster.port} /proxy/%h/"
+        script = "cat /etc/image; echo from=$FROM_IMAGE; cat /proc/[0-9]*/comm; test -e /etc/debian_version || echo no machine"
+        done = subprocess.run(["ssh", "-F", "none", "-o", f"ProxyCommand={proxy}", "-o", "StrictHostKeyChecking=no", "-o",
+                               "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-i", key, "-tt", f"root@{shell}",
+                               script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for text in ("made by the test", "from=yes", "no machine", "det-task-ssh"):
+            self.assertIn(text, done.stdout)
 
     def test_no_probe_succeeds_in_an_image(self):
         cluster = self.start()

@@ -139,7 +139,7 @@ class WarmStart(unittest.TestCase):
         shutil.copytree(self.cluster.bin.parent / "lib", prefix / "lib", symlinks=True)
         shutil.copytree(self.cluster.bin.parent / "share", prefix / "share")
         (prefix / "bin").mkdir()
-        for name in ("det-agent", "det-supervisor", "det-task-init", "det-task-shell", "det-fork-server", "det-harness"):
+        for name in ("det-agent", "det-supervisor", "det-task-init", "det-task-shell", "det-task-ssh", "det-fork-server", "det-harness"):
             shutil.copy2(self.cluster.bin / name, prefix / "bin")
         self.cluster.stop_agent("a1")
         self.addCleanup(self.restart_agent)

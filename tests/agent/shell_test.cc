@@ -4,40 +4,15 @@
 
 #include <optional>
 
-#include "agent/task/processes.h"
 #include "agent/task/shell_frames.h"
-#include "common/base/process.h"
-#include "common/base/secret.h"
 #include "common/base/wait.h"
-#include "need.h"
-#include "test_paths.h"
+#include "shell_task.h"
 
 using namespace det;
 using namespace det::agent;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// A task that runs until its end is asked for. An environment variable marks all its processes.
-struct ShellTask {
-  ShellTask() {
-    need(make_directories(at.run()));
-    need(at.write_spec({.argv = {"sleep", "1000"},
-                        .env = {mark, "PATH=/usr/bin:/bin", "COLOR=green"},
-                        .cwd = dir.path(),
-                        .grace = 500ms}));
-    child =
-        need(Child::spawn({.argv = {build_path("/bin/det-supervisor"), dir.path()}, .new_session = true}));
-  }
-  ~ShellTask() {
-    if (child) child->stop(0s);
-    CHECK(kill_with_environment(mark, 10s));
-  }
-  TemporaryDirectory dir = need(TemporaryDirectory::create());
-  std::string mark = "DET_TEST_MARK=" + uuid4();
-  TaskDir at{dir.path()};
-  std::optional<Child> child;
-};
 
 /// The agent's end of a shell.
 class TestShell {

@@ -278,7 +278,7 @@ def main():
     for name in ("somepath", "work_dir"):
         pathlib.Path("/tmp", name).mkdir(exist_ok=True)
     # As on Determined's test clusters: tasks see themselves as root and have a token of their user.
-    settings += ["--task-user-tokens", "--default-task-user=root"]
+    settings += ["--task-user-tokens", "--shell-ssh", "--default-task-user=root"]
     with tempfile.TemporaryDirectory(prefix="det-storage-") as storage, \
             Cluster(options.build, settings + file_settings(storage), storage_paths=(".", "/tmp")) as cluster, \
             image.engine(cluster.dir, f"{venv / 'bin'}:/usr/bin:/bin") as engine:

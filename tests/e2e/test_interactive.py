@@ -20,14 +20,15 @@ START_LIMIT = 2  # Seconds from the command to a usable shell, beside the start 
 
 
 class Terminal:
-    """A det command on a terminal of its own."""
+    """A det command, or `argv`, on a terminal of its own."""
 
-    def __init__(self, test, cluster, *arguments, rows=30, columns=101):
+    def __init__(self, test, cluster, *arguments, argv=None, rows=30, columns=101):
         self.master, slave = pty.openpty()
         test.addCleanup(os.close, self.master)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.child = subprocess.Popen([BUILD + "/bin/det", *map(str, arguments)], env={**cluster.env, "TERM": "xterm"},
-                                      stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        self.child = subprocess.Popen(argv or [BUILD + "/bin/det", *map(str, arguments)],
+                                      env={**cluster.env, "TERM": "xterm"}, stdin=slave, stdout=slave, stderr=slave,
+                                      start_new_session=True)
         os.close(slave)
         test.addCleanup(self.end)
         self.output = b""
@@ -52,6 +53,15 @@ class Terminal:
             except OSError:
                 raise AssertionError(f"the command ended before {part!r}: {self.output[-2000:]!r}") from None
         self.output = self.output.split(part.encode(), 1)[1]
+
+    def exit_code(self, timeout=30):
+        """Reads the rest of the output: ssh ends when its terminal has shown all of it."""
+        while select.select([self.master], [], [], timeout)[0]:
+            try:
+                os.read(self.master, 65536)
+            except OSError:
+                break
+        return self.child.wait(timeout)
 
     def resize(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

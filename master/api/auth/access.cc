@@ -232,6 +232,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.TaskService/CreateGenericTask", user(A::kRunTasks, T::kInside)},
     {"/det.v1.TaskService/GetGenericTaskConfig", user(A::kView, T::kTask, "task_id")},
     {"/det.v1.TaskService/Connect", user(A::kUseBoards, T::kConnection, "target.task_id")},
+    {"/det.v1.TaskService/ConnectSsh", anyone()},
     {"/det.v1.TaskService/KillGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/PauseGenericTask", user(A::kRunTasks, T::kTask, "task_id")},
     {"/det.v1.TaskService/UnpauseGenericTask", user(A::kRunTasks, T::kTask, "task_id")},

@@ -1,4 +1,4 @@
-// The two ends of a tunnel (a port or a shell):
+// The two ends of a tunnel (a port, a shell or an SSH server):
 //
 //   caller: target --authorized, ordered--> waiting --agent's answer--> paired --end of either call-->
 //   finished agent:  answer --authenticated--> paired --end of either call--> finished
@@ -11,6 +11,7 @@
 #include "common/base/log.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/crypto/ssh_key.h"
 #include "master/api/auth/agent_auth.h"
 #include "master/api/context.h"
 #include "master/api/streams/bidi_stream.h"
@@ -20,6 +21,7 @@ namespace det::api {
 namespace {
 
 constexpr const char* kConnectMethod = "/det.v1.TaskService/Connect";
+constexpr const char* kConnectSshMethod = "/det.v1.TaskService/ConnectSsh";
 constexpr std::size_t kMaxTunnelData = 64 << 10;
 constexpr std::size_t kMaxTunnelError = 1000;  // bytes
 
@@ -28,6 +30,7 @@ struct Destination {
   AgentId agent;
   AllocationId allocation;
   v1::TunnelOpened port;
+  std::string ssh_key;  ///< public key of a shell whose SSH server is the destination; "" for others
 };
 
 /// What the core knows of a task.
@@ -79,6 +82,13 @@ Result<Json> select_port(const Json& ports, int port, const std::string& task) {
                                    join(declared, ", "));
 }
 
+/// Returns the public key of a shell; "" for tasks without one. Blocks on the database.
+Result<std::string> ssh_key_of(const Context& context, const TaskId& task) {
+  if (!context.settings.shell_ssh) return "";
+  TRY_ASSIGN(const std::string key, db::find_ssh_key(context.pool, task));
+  return key.empty() ? key : ssh_public_key(key);
+}
+
 /// Blocks on the database and the core.
 Result<Destination> destination_of(const Context& context, const v1::TunnelTarget& target) {
   const TaskId task(target.task_id());
@@ -90,7 +100,12 @@ Result<Destination> destination_of(const Context& context, const v1::TunnelTarge
   }
   if (!running->known) return fail(Code::kFailedPrecondition, "task " + task.value + " has ended");
   Json port;
-  if (!target.has_shell()) {
+  std::string ssh_key;
+  if (!target.has_shell() && target.port() == 0) {
+    TRY_ASSIGN(ssh_key, ssh_key_of(context, task));
+  }
+  const bool ssh = !ssh_key.empty();
+  if (!target.has_shell() && !ssh) {
     TRY_ASSIGN(port, select_port(running->ports, target.port(), task.value));
   }
   using State = core::AllocationState;
@@ -98,8 +113,9 @@ Result<Destination> destination_of(const Context& context, const v1::TunnelTarge
     return fail(Code::kUnavailable, "task " + task.value + " has not started yet; try again in a moment");
   if (*running->state > State::kRunning)
     return fail(Code::kFailedPrecondition, "task " + task.value + " is ending");
-  Destination destination{running->agent, running->allocation, {}};
-  if (target.has_shell()) return destination;
+  Destination destination{running->agent, running->allocation, {}, std::move(ssh_key)};
+  destination.port.set_tcp(ssh);
+  if (target.has_shell() || ssh) return destination;
   destination.port.set_port(port.at("proxy_port").get<int>());
   destination.port.set_tcp(port.value("proxy_tcp", false));
   destination.port.set_strip_prefix(port.value("strip_prefix", false));
@@ -171,31 +187,49 @@ class TunnelEnd : public BidiStream<v1::TunnelMessage, v1::TunnelMessage>,
 /// The end of a user.
 class CallerEnd final : public TunnelEnd {
  public:
-  CallerEnd(Tunnels& tunnels, grpc::CallbackServerContext* call)
+  /// `method`: kConnectMethod, or kConnectSshMethod for a caller without a login.
+  CallerEnd(Tunnels& tunnels, grpc::CallbackServerContext* call, const char* method)
       : TunnelEnd(tunnels.context_.edge, call),
         tunnels_(tunnels),
         context_(tunnels.context_),
+        method_(method),
         credentials_(read_credentials(*call)),
         created_(mono_now()) {}
 
   /// Closes the tunnel after its idle time, or when no agent has answered.
   void check_time(MonoTime now, std::optional<MonoTime> peer_heard) {
-    if (paired()) touch(std::max(*heard(), peer_heard.value_or(*heard())));
+    if (paired() && !is_logging_in(now)) touch(std::max(*heard(), peer_heard.value_or(*heard())));
     if (!paired() && now - created_ > kTunnelAnswerTime)
-      return refuse(
-          {Code::kUnavailable,
-           "agent " + destination_.agent.value + " did not open a tunnel; is it of an older release?",
-           {}});
+      return refuse(unreachable("agent " + destination_.agent.value +
+                                " did not open a tunnel; is it of an older release?"));
     if (paired() && now - std::max(*heard(), peer_heard.value_or(*heard())) > kTunnelIdleTime)
       abort(to_grpc(Error{Code::kDeadlineExceeded, "the tunnel was idle for 10 minutes", {}}));
   }
   const Destination& destination() const { return destination_; }
+  /// Whether the caller may not have logged in to the SSH server yet.
+  bool is_logging_in(MonoTime now) const {
+    return !destination_.ssh_key.empty() && now - created_ < kSshLoginTime;
+  }
+  /// Error of a destination that cannot be reached. A caller without a login learns no details.
+  Error unreachable(const std::string& why) const {
+    return {Code::kUnavailable, is_anonymous() ? "the shell cannot be reached now" : why, {}};
+  }
   std::optional<MonoTime> agent_heard() const { return agent_ ? agent_->heard() : std::nullopt; }
 
   /// Connects both ends, after the agent has connected to the port.
   void join(const std::shared_ptr<TunnelEnd>& agent) {
     agent_ = agent;
-    touch(mono_now());
+    if (!is_logging_in(mono_now())) touch(mono_now());
+    if (!is_anonymous()) watch_rights();
+    agent->pair(shared_from_this(), destination_.port);
+    pair(agent, destination_.port);
+  }
+
+ private:
+  bool is_anonymous() const { return method_ != kConnectMethod; }
+
+  /// Ends the tunnel with the right to it.
+  void watch_rights() {
     stream_ = context_.streams->open(
         kConnectMethod, credentials_, request_,
         [weak = std::weak_ptr<TunnelEnd>(shared_from_this()), &edge = context_.edge](const Error&) {
@@ -204,11 +238,8 @@ class CallerEnd final : public TunnelEnd {
               self->abort(to_grpc(Error{Code::kUnauthenticated, "the right to use this task has ended", {}}));
           });
         });
-    agent->pair(shared_from_this(), destination_.port);
-    pair(agent, destination_.port);
   }
 
- private:
   /// The task is in use.
   void touch(MonoTime when) { context_.idle_tasks->touch(request_->target().task_id(), when); }
 
@@ -221,7 +252,7 @@ class CallerEnd final : public TunnelEnd {
   }
 
   Status authenticate() override {
-    TRY_ASSIGN(caller_, api::authenticate(kConnectMethod, credentials_, *context_.sessions));
+    TRY_ASSIGN(caller_, api::authenticate(method_, credentials_, *context_.sessions));
     return {};
   }
 
@@ -230,13 +261,18 @@ class CallerEnd final : public TunnelEnd {
     std::shared_ptr<loop::Budget::Lease> lease;
     auto found = [this, &lease]() -> Result<Destination> {
       if (!request_->has_target()) return fail(Code::kInvalidArgument, "a connection begins with one target");
-      TRY(check_rules(kConnectMethod, caller_, request_.get(), context_.pool));
-      auto taken = tunnels_.budget_.take(budget_owner(caller_), 1);
+      TRY(check_rules(method_, caller_, request_.get(), context_.pool));
+      const TaskId task(request_->target().task_id());
+      if (is_anonymous()) TRY(check_shell(task));
+      auto taken = tunnels_.budget_.take(is_anonymous() ? "ssh " + task.value : budget_owner(caller_), 1);
       if (!taken)
         return fail(Code::kResourceExhausted, "at most " + std::to_string(kTunnelsPerCaller) +
                                                   " tunnels of one user at once; close one");
       lease = std::make_shared<loop::Budget::Lease>(std::move(*taken));
-      return destination_of(context_, request_->target());
+      auto destination = destination_of(context_, request_->target());
+      // The state of a task is not for callers without a login.
+      if (!destination && is_anonymous()) return not_logged_in();
+      return destination;
     }();
     on_edge(
         [self = std::static_pointer_cast<CallerEnd>(shared_from_this()), found = std::move(found), lease] {
@@ -246,8 +282,23 @@ class CallerEnd final : public TunnelEnd {
         });
   }
 
+  /// Checks that a caller without a login names a shell with a key, and nothing else.
+  Status check_shell(const TaskId& task) {
+    auto taken = tunnels_.lookups_.take("", 1);
+    if (!taken) return tl::unexpected(busy());
+    const auto key = ssh_key_of(context_, task);
+    const v1::TunnelTarget& target = request_->target();
+    return !key || key->empty() || target.has_shell() || target.port() != 0 ? not_logged_in() : Status();
+  }
+  static tl::unexpected<Error> not_logged_in() { return fail(Code::kUnauthenticated, "not logged in"); }
+
   void order(const Destination& destination) {
     if (tunnels_.closed_) return refuse(shutting_down());
+    if (!destination.ssh_key.empty() && tunnels_.ssh_logins(destination.allocation) >= kSshLogins)
+      return refuse({Code::kResourceExhausted,
+                     "at most " + std::to_string(kSshLogins) +
+                         " SSH logins of one shell at once; try again in a moment",
+                     {}});
     destination_ = destination;
     id_ = random_token();
     v1::OpenTunnel message;
@@ -255,9 +306,10 @@ class CallerEnd final : public TunnelEnd {
     message.set_allocation_id(destination.allocation.value);
     message.set_port(destination.port.port());
     if (request_->target().has_shell()) *message.mutable_shell() = request_->target().shell();
+    message.set_ssh_key(destination.ssh_key);
     tunnels_.callers_[id_] = std::static_pointer_cast<CallerEnd>(shared_from_this());
     if (!tunnels_.order_(destination.agent, message))
-      refuse({Code::kUnavailable, "agent " + destination.agent.value + " is not connected", {}});
+      refuse(unreachable("agent " + destination.agent.value + " is not connected"));
   }
 
   void ended(const grpc::Status& status) override {
@@ -270,6 +322,7 @@ class CallerEnd final : public TunnelEnd {
 
   Tunnels& tunnels_;
   const Context& context_;
+  const std::string_view method_;
   const Credentials credentials_;
   Caller caller_;  ///< set by authenticate()
   const MonoTime created_;
@@ -309,7 +362,7 @@ class AgentEnd final : public TunnelEnd {
     if (!caller || caller->destination().agent.value != answer.agent_id() || caller->agent_heard())
       return refuse({Code::kNotFound, "no such tunnel", {}});
     if (answer.error().empty()) return caller->join(shared_from_this());
-    caller->refuse({Code::kUnavailable, make_utf8(answer.error().substr(0, kMaxTunnelError)), {}});
+    caller->refuse(caller->unreachable(make_utf8(answer.error().substr(0, kMaxTunnelError))));
     finish(grpc::Status::OK);
   }
 
@@ -321,9 +374,25 @@ class AgentEnd final : public TunnelEnd {
 Tunnels::Tunnels(const Context& context, Order order) : context_(context), order_(std::move(order)) {}
 
 Tunnels::Reactor* Tunnels::connect(grpc::CallbackServerContext* call) {
-  const auto end = std::make_shared<CallerEnd>(*this, call);
+  const auto end = std::make_shared<CallerEnd>(*this, call, kConnectMethod);
   end->start(end, context_.pools.read);
   return end.get();
+}
+
+Tunnels::Reactor* Tunnels::connect_ssh(grpc::CallbackServerContext* call) {
+  const auto end = std::make_shared<CallerEnd>(*this, call, kConnectSshMethod);
+  end->start(end, context_.pools.read);
+  return end.get();
+}
+
+int Tunnels::ssh_logins(const AllocationId& allocation) const {
+  const MonoTime now = mono_now();
+  int count = 0;
+  for (const auto& [id, weak] : callers_) {
+    const auto caller = weak.lock();
+    if (caller && caller->destination().allocation == allocation && caller->is_logging_in(now)) ++count;
+  }
+  return count;
 }
 
 Tunnels::Reactor* Tunnels::accept(grpc::CallbackServerContext* call) {

@@ -1,6 +1,6 @@
-// Tunnels: connections from users to ports of tasks and to shells in them. The master never connects to an
-// agent: it orders a tunnel on the agent's link, and the agent calls AgentService.Tunnel. State belongs to
-// the edge worker.
+// Tunnels: connections from users to ports of tasks, to shells and to SSH servers in them. The master never
+// connects to an agent: it orders a tunnel on the agent's link, and the agent calls AgentService.Tunnel.
+// State belongs to the edge worker.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -26,6 +26,12 @@ class TunnelEnd;
 inline constexpr std::int64_t kTunnels = 1024, kTunnelsPerCaller = 64;
 /// Time for the agent to answer an order.
 inline constexpr Duration kTunnelAnswerTime = std::chrono::seconds(15);
+/// Connections to the SSH servers of one task whose logins may not be complete.
+inline constexpr int kSshLogins = 8;
+/// Time after which det-task-ssh has ended a connection without a login (20 s), with the time of its start.
+inline constexpr Duration kSshLoginTime = std::chrono::seconds(25);
+/// Calls without a login that look for their task at once.
+inline constexpr std::int64_t kSshLookups = 16;
 /// A tunnel without data for this long is closed.
 inline constexpr Duration kTunnelIdleTime = std::chrono::minutes(10);
 
@@ -42,6 +48,8 @@ class Tunnels {
 
   /// Serves a call of TaskService.Connect. Any thread.
   Reactor* connect(grpc::CallbackServerContext* call);
+  /// Serves a call of TaskService.ConnectSsh. Any thread.
+  Reactor* connect_ssh(grpc::CallbackServerContext* call);
   /// Serves a call of AgentService.Tunnel. Any thread.
   Reactor* accept(grpc::CallbackServerContext* call);
 
@@ -55,9 +63,13 @@ class Tunnels {
  private:
   friend class AgentEnd;
   friend class CallerEnd;
+  /// Connections to SSH servers of an allocation whose logins may not be complete.
+  int ssh_logins(const AllocationId& allocation) const;
+
   const Context& context_;
   const Order order_;
   loop::Budget budget_{kTunnels, kTunnelsPerCaller};
+  loop::Budget lookups_{kSshLookups, kSshLookups};
   /// The caller's end of each tunnel, by tunnel id.
   std::map<std::string, std::weak_ptr<CallerEnd>> callers_;
   bool closed_ = false;

@@ -16,7 +16,10 @@ void IdleTasks::tick(const Context& context, MonoTime now) {
   next_ = now + kInterval;
   looking_ = context.pools.read.try_post([self = shared_from_this(), &context] {
     auto rows = db::list_idle_timeouts(context.pool);
-    if (!rows) log::warn("idle tasks were not looked for", {{"reason", rows.error().message}});
+    const Status looked = rows ? db::drop_ssh_keys(context.pool) : Status(tl::unexpected(rows.error()));
+    if (!looked)
+      log::warn("idle tasks and keys of ended shells were not looked for",
+                {{"reason", looked.error().message}});
     context.edge.post([self, &context, rows = std::move(rows)] {
       self->looking_ = false;
       if (rows) self->check(context, *rows);

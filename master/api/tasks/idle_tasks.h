@@ -1,4 +1,4 @@
-// Ends interactive tasks that are not in use.
+// Ends interactive tasks that are not in use, and deletes the keys of shells that have ended.
 #pragma once
 
 #include <map>
@@ -23,7 +23,8 @@ class IdleTasks : public std::enable_shared_from_this<IdleTasks> {
 
   /// The task was used at `when`. An earlier time than the known one changes nothing.
   void touch(const std::string& task, MonoTime when);
-  /// Looks for idle tasks when the interval has passed. The database is queried by another thread.
+  /// Looks for idle tasks and for keys of ended shells when the interval has passed. The database is queried
+  /// by another thread.
   void tick(const Context& context, MonoTime now);
 
  private:

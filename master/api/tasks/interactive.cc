@@ -2,6 +2,7 @@
 
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/crypto/ssh_key.h"
 #include "det/v1/interactive.methods.h"
 #include "master/api/accounts/policy.h"
 #include "master/api/cluster/job.h"
@@ -116,6 +117,20 @@ void convert_task(const db::CommandRow& row, const std::string& default_pool, bo
   for (const std::int64_t id : row.interactive.trials) out->add_trial_ids(static_cast<int>(id));
 }
 
+/// Adds the keys of a shell. No effect for other kinds.
+template <typename Task>
+Status add_keys(const Context&, const db::CommandRow&, Task*) {
+  return {};
+}
+Status add_keys(const Context& context, const db::CommandRow& row, v1::Shell* out) {
+  if (!context.settings.shell_ssh) return {};
+  TRY_ASSIGN(const std::string key, db::find_ssh_key(context.pool, row.command.task));
+  if (key.empty()) return {};
+  TRY_ASSIGN(*out->mutable_public_key(), ssh_public_key(key));
+  out->set_private_key(key);
+  return {};
+}
+
 template <typename Kind>
 Result<db::CommandRow> find_task(const Context& context, const TaskId& task) {
   auto row = db::get_command(context.pool, task);
@@ -128,7 +143,7 @@ template <typename Kind, typename Response>
 Status answer_task(const Context& context, const TaskId& task, Response* response) {
   TRY_ASSIGN(const auto row, find_task<Kind>(context, task));
   convert_task(row, context.settings.default_pool, true, Kind::task(response));
-  return {};
+  return add_keys(context, row, Kind::task(response));
 }
 
 template <typename Request>
@@ -214,6 +229,7 @@ Status InteractiveService::get(const Caller& caller, const typename decltype(Kin
       authorize(caller, Action::kRunTasks, Target::kTask, {row.command.task.value}, context_.pool)
           .has_value();
   convert_task(row, context_.settings.default_pool, secret, Kind::task(response));
+  if (secret) TRY(add_keys(context_, row, Kind::task(response)));
   Json config = row.command.config->resolved;
   mask_secrets(config);
   to_struct(config, response->mutable_config());
@@ -238,6 +254,9 @@ Status InteractiveService::launch(const Caller& caller,
   TRY_ASSIGN(InteractiveConfig config,
              interactive_config(Kind::kind, from_struct(request.config()), launch.request_id(),
                                 random_task_port(), random_token()));
+  if (config.task.kind == ShellKind::kind && context_.settings.shell_ssh) {
+    TRY_ASSIGN(config.task.ssh_key, make_ssh_key());
+  }
   TRY_ASSIGN(const Json event_files, sources_of(context_, caller, request, config.task));
   to_struct(config.command, launch.mutable_config());
   v1::LaunchCommandResponse launched;

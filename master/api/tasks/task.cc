@@ -141,6 +141,7 @@ void to_proto(const db::AllocationRow& row, const TaskId& task, v1::TaskAllocati
 TaskService::TaskService(const Context& context, Tunnels& tunnels)
     : Service(context, v1::TaskService::full_name), tunnels_(tunnels) {
   bidi_stream(v1::TaskService::Connect, &TaskService::Connect);
+  bidi_stream(v1::TaskService::ConnectSsh, &TaskService::ConnectSsh);
   unary(v1::TaskService::GetTasks, &TaskService::GetTasks);
   unary(v1::TaskService::GetActiveTasksCount, &TaskService::GetActiveTasksCount);
   server_stream(v1::TaskService::TaskLogs, &TaskService::TaskLogs);
@@ -158,6 +159,10 @@ TaskService::TaskService(const Context& context, Tunnels& tunnels)
 }
 
 Tunnels::Reactor* TaskService::Connect(grpc::CallbackServerContext* call) { return tunnels_.connect(call); }
+
+Tunnels::Reactor* TaskService::ConnectSsh(grpc::CallbackServerContext* call) {
+  return tunnels_.connect_ssh(call);
+}
 
 Status TaskService::GetTasks(const Caller& caller, const v1::GetTasksRequest&,
                              v1::GetTasksResponse* response) {

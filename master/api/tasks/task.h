@@ -19,6 +19,9 @@ class TaskService final : public Service {
   TaskService(const Context& context, Tunnels& tunnels);
   /// Connects the caller to a port of a task (tunnels.h).
   grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* Connect(grpc::CallbackServerContext* call);
+  /// Connects a caller without a login to the SSH server of a shell.
+  grpc::ServerBidiReactor<v1::TunnelMessage, v1::TunnelMessage>* ConnectSsh(
+      grpc::CallbackServerContext* call);
   /// Returns a summary of each live allocation that the caller may see, by id.
   Status GetTasks(const Caller& caller, const v1::GetTasksRequest& request, v1::GetTasksResponse* response);
   /// Counts live commands and interactive tasks that the caller may see. Trials are not counted.

@@ -68,9 +68,23 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task) {
 
 Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTask& row) {
   TRY(
-      pool.query("INSERT INTO interactive_tasks (task_id, kind, idle_timeout_s, experiment_ids, trial_ids)"
-                 " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (task_id) DO NOTHING",
-                 task, row.kind, row.idle_timeout, row.experiments, row.trials));
+      pool.query("INSERT INTO interactive_tasks (task_id, kind, idle_timeout_s, experiment_ids, trial_ids,"
+                 " ssh_key) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (task_id) DO NOTHING",
+                 task, row.kind, row.idle_timeout, row.experiments, row.trials, seal_text(row.ssh_key)));
+  return {};
+}
+
+Result<std::string> find_ssh_key(Pool& pool, const TaskId& task) {
+  TRY_ASSIGN(const Rows rows, pool.query("SELECT i.ssh_key FROM interactive_tasks i JOIN commands c"
+                                         " ON c.task_id = i.task_id WHERE i.task_id = $1 AND c.ended IS NULL",
+                                         task));
+  return rows.empty() ? std::string() : open_text(rows[0].next<std::string>());
+}
+
+Status drop_ssh_keys(Pool& pool) {
+  TRY(
+      pool.query("UPDATE interactive_tasks i SET ssh_key = '' FROM commands c"
+                 " WHERE i.ssh_key <> '' AND c.task_id = i.task_id AND c.ended IS NOT NULL"));
   return {};
 }
 

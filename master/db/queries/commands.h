@@ -12,6 +12,8 @@ struct InteractiveTask {
   std::string kind;                               ///< NOTEBOOK, SHELL or TENSORBOARD; "": a plain command.
   std::int64_t idle_timeout = 0;                  ///< Seconds without use until it is killed; 0: never.
   std::vector<std::int64_t> experiments, trials;  ///< Of a TensorBoard, as requested.
+  /// Private key of a shell; "": none. Queries of commands leave it empty.
+  std::string ssh_key;
 };
 /// A command with its owner.
 struct CommandRow {
@@ -39,6 +41,10 @@ Result<CommandRow> get_command(Pool& pool, const TaskId& task);
 
 /// Records what makes a command an interactive task. Idempotent. Fails for a command that does not exist.
 Status put_interactive_task(Pool& pool, const TaskId& task, const InteractiveTask& row);
+/// Returns the private key of a shell. "" without one, and for a task that has ended or does not exist.
+Result<std::string> find_ssh_key(Pool& pool, const TaskId& task);
+/// Deletes the private keys of shells that have ended.
+Status drop_ssh_keys(Pool& pool);
 /// Returns the kind of each interactive task among `tasks`, by task.
 Result<std::map<std::string, std::string>> interactive_kinds(Pool& pool,
                                                              const std::vector<std::string>& tasks);

@@ -73,6 +73,10 @@ constexpr SealedTable kSealedTables[] = {
      "UPDATE webhooks SET url = $2 WHERE id = $1::bigint", Form::kText},
     {"SELECT task_id, config, '' FROM generic_tasks WHERE task_id > $1 ORDER BY task_id LIMIT $2",
      "UPDATE generic_tasks SET config = $2 WHERE task_id = $1", Form::kYaml, false, false},
+    {"SELECT task_id, ssh_key, '' FROM interactive_tasks WHERE task_id > $1 AND ssh_key <> '' ORDER BY "
+     "task_id"
+     " LIMIT $2",
+     "UPDATE interactive_tasks SET ssh_key = $2 WHERE task_id = $1", Form::kText, false, false},
     {"SELECT name, text, '' FROM templates WHERE name > $1 ORDER BY name LIMIT $2",
      "UPDATE templates SET text = $2 WHERE name = $1", Form::kYaml, false, false},
     {"SELECT workload || '/' || coalesce(workspace_id, 0), text, '' FROM config_policies"

@@ -1,6 +1,7 @@
 // Secrets of stored configurations are encrypted (common/crypto/vault.h). These functions stand where text
 // goes into or comes out of the columns experiments.config, experiments.original_config, commands.config,
-// workspaces.checkpoint_storage, generic_tasks.config, templates.text, config_policies.text and webhooks.url.
+// workspaces.checkpoint_storage, generic_tasks.config, templates.text, config_policies.text, webhooks.url and
+// interactive_tasks.ssh_key.
 //
 // JSON: each secret value is replaced by its sealed form, the rest stays readable for SQL. YAML: a text with
 // secrets is sealed as a whole, so that its comments come back. Text without secrets is stored unchanged.
@@ -34,7 +35,7 @@ std::string seal_yaml(const std::string& text);
 /// Restores the text of seal_yaml(). Errors: kDataLoss.
 Result<std::string> open_yaml(std::string text);
 
-/// Returns the stored form of a text that is a secret as a whole: the URL of a webhook.
+/// Returns the stored form of a text that is a secret as a whole: the URL of a webhook, the key of a shell.
 std::string seal_text(const std::string& text);
 /// Restores the text of seal_text(). Text that was stored in plain is returned unchanged. Errors: kDataLoss.
 Result<std::string> open_text(std::string text);

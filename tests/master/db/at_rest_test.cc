@@ -7,6 +7,7 @@
 #include "common/base/files.h"
 #include "common/expconf/parse.h"
 #include "master/db/queries/cluster.h"
+#include "master/db/queries/commands.h"
 #include "master/db/queries/config_policies.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/projects.h"
@@ -32,6 +33,8 @@ environment:
 constexpr const char* kPolicy = "invariant_config: {data: {secrets: canary-6}}\n";
 constexpr const char* kStorage =
     R"({"checkpoint_storage":{"type":"s3","bucket":"b","access_key":"canary-8","secret_key":"canary-9"}})";
+constexpr const char* kShell = "command-7";
+constexpr const char* kShellKey = "canary-11";
 constexpr const char* kUrl = "https://hooks.example.org/canary-10";
 constexpr const char* kTemplate = "data: {secrets: {key: canary-7}}  # my template\n";
 
@@ -59,7 +62,10 @@ struct Secretive {
     db::use_vault(std::make_shared<const Vault>(std::move(*vault)));
   }
   void fill(std::int64_t id = 1) {
-    store->write({experiment(id)});
+    core::Command shell = Sampler(1).command(CommandId(7));
+    shell.ended.reset();
+    store->write({experiment(id), core::PutCommand{shell}});
+    REQUIRE(db::put_interactive_task(pool, shell.task, {.kind = "SHELL", .ssh_key = kShellKey}));
     REQUIRE(db::set_template(pool, {.name = "t" + std::to_string(id), .text = kTemplate}, false));
     REQUIRE(db::set_workspace_storage(pool, 1, kStorage));
     REQUIRE(db::set_config_policies(pool, {.workload = "experiment"}, kPolicy, UserId(1)));
@@ -78,6 +84,7 @@ struct Secretive {
            database.value("SELECT coalesce(string_agg(text, ' '), '') FROM config_policies") +
            database.value("SELECT coalesce(string_agg(checkpoint_storage::text, ' '), '') FROM workspaces") +
            database.value("SELECT coalesce(string_agg(url, ' '), '') FROM webhooks") +
+           database.value("SELECT coalesce(string_agg(ssh_key, ' '), '') FROM interactive_tasks") +
            database.value("SELECT coalesce(string_agg(config::text, ' '), '') FROM commands");
   }
   void check_readable(std::int64_t id = 1) {
@@ -95,6 +102,7 @@ struct Secretive {
     const auto to = db::find_destination(pool, "experiment", 1);
     REQUIRE(to);
     CHECK(to->checkpoint_storage == kStorage);
+    CHECK(*db::find_ssh_key(pool, TaskId(kShell)) == kShellKey);
   }
 };
 

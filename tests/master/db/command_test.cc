@@ -1,6 +1,7 @@
 // Queries of commands, on rows that the store wrote.
 #include <catch2/catch.hpp>
 
+#include "common/base/files.h"
 #include "master/db/accounts/roles.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/queries/allocations.h"
@@ -8,6 +9,7 @@
 #include "master/db/queries/commands.h"
 #include "master/db/queries/deletions.h"
 #include "master/db/queries/workspaces.h"
+#include "master/db/store/at_rest.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -72,6 +74,27 @@ TEST_CASE("a command is read with its owner and the state of its allocation") {
   CHECK_FALSE(ended->live);
   CHECK(ended->command.exit->code == 7);
   CHECK(db::get_command(three.pool, TaskId("command-4")).error().code == Code::kNotFound);
+}
+
+TEST_CASE("the key of a shell is encrypted, kept by a repeated launch, and deleted after the end") {
+  Three three;
+  const TemporaryDirectory keys = std::move(TemporaryDirectory::create().value());
+  auto vault = Vault::open(keys.path() + "/secrets.key");
+  REQUIRE(vault);
+  db::use_vault(std::make_shared<const Vault>(std::move(*vault)));
+  const TaskId runs("command-2"), ended("command-3");
+  for (const TaskId& task : {runs, ended}) {
+    REQUIRE(db::put_interactive_task(three.pool, task, {.kind = "SHELL", .ssh_key = "canary"}));
+    REQUIRE(db::put_interactive_task(three.pool, task, {.kind = "SHELL", .ssh_key = "another"}));
+  }
+  CHECK(three.database.number("SELECT count(*) FROM interactive_tasks WHERE ssh_key LIKE '%canary%'") == 0);
+  CHECK(*db::find_ssh_key(three.pool, runs) == "canary");
+  CHECK(db::find_ssh_key(three.pool, ended)->empty());
+  CHECK(db::find_ssh_key(three.pool, TaskId("command-1"))->empty());
+  REQUIRE(db::drop_ssh_keys(three.pool));
+  CHECK(three.database.value("SELECT task_id FROM interactive_tasks WHERE ssh_key <> ''") == runs.value);
+  CHECK(*db::find_ssh_key(three.pool, runs) == "canary");
+  db::use_vault(nullptr);
 }
 
 TEST_CASE("a command that was paused has the state of its newest allocation") {
