@@ -11,6 +11,7 @@ import { Confirm } from '../components/Confirm';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
+import { Table } from '../components/Table';
 import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
@@ -109,6 +110,8 @@ const ending = (one: Allocation): string =>
     .filter((part) => part !== '')
     .join(' · ');
 
+const ATTEMPT_HEADS = ['#Run', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
+
 function Attempts({ trial }: { trial: Trial }) {
   const live = useLive(
     `attempts ${trial.id}`,
@@ -122,38 +125,19 @@ function Attempts({ trial }: { trial: Trial }) {
     <>
       <ErrorNote error={live.error} retry={live.reload} />
       {live.data && <Timeline attempts={live.data} checkpoints={saved.data ?? []} nowMs={now} />}
-      <div class="table-frame" role="region" aria-label="Attempts" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" class="number">
-                Run
-              </th>
-              <th scope="col">State</th>
-              <th scope="col">Agent</th>
-              <th scope="col">Slot IDs</th>
-              <th scope="col">Started</th>
-              <th scope="col" class="number">
-                Duration
-              </th>
-              <th scope="col">How it ended</th>
-            </tr>
-          </thead>
-          <tbody>
-            {live.data?.map((one) => (
-              <tr key={one.id}>
-                <td class="number">{one.run}</td>
-                <td>{stateName(one.state)}</td>
-                <td>{one.agentId}</td>
-                <td>{one.slots.join(', ')}</td>
-                <td>{dateTime(one.startTime)}</td>
-                <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                <td class="reason lines-kept">{ending(one)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Attempts" heads={ATTEMPT_HEADS}>
+        {live.data?.map((one) => (
+          <tr key={one.id}>
+            <td class="number">{one.run}</td>
+            <td>{stateName(one.state)}</td>
+            <td>{one.agentId}</td>
+            <td>{one.slots.join(', ')}</td>
+            <td>{dateTime(one.startTime)}</td>
+            <td class="number">{span(one.startTime, one.endTime, now)}</td>
+            <td class="reason lines-kept">{ending(one)}</td>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }
