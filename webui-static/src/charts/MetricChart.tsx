@@ -4,7 +4,7 @@ import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { metric } from '../format';
+import { digits, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
@@ -73,6 +73,7 @@ const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 function options(props: Props, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
+  const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
   const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif" };
   const grid = { stroke: themeColor('--line'), width: 1 };
   const colors = colorsOf(props);
@@ -173,8 +174,8 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
               label: row.label,
               color: colors[row.at] ?? '',
               focused: row.at === focused,
-              value: format(row.value),
-              raw: row.raw === undefined ? '' : format(row.raw),
+              value: listed(row.value),
+              raw: row.raw === undefined ? '' : listed(row.raw),
             })),
           });
         },

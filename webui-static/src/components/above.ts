@@ -37,8 +37,12 @@ export function useFilled(least: number, count: number, below: number, fixed: un
     };
     const observer = new ResizeObserver(fit);
     observer.observe(element);
+    addEventListener('resize', fit);
     fit();
-    return () => observer.disconnect();
+    return () => {
+      observer.disconnect();
+      removeEventListener('resize', fit);
+    };
   }, [least, count, below, fixed]);
   return [host, height];
 }

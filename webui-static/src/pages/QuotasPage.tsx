@@ -133,11 +133,11 @@ export function QuotasPage() {
                   <th scope="row">{one.name || one.id}</th>
                   <td>{one.scope}</td>
                   <td>{RESOURCES[one.resource] ?? one.resource}</td>
-                  <td>
+                  <td class="number">
                     {amountText(one.resource, one.used)}
                     {one.used >= one.limit && <span class="state state-waiting">Full</span>}
                   </td>
-                  <td>{amountText(one.resource, one.limit)}</td>
+                  <td class="number">{amountText(one.resource, one.limit)}</td>
                   <td class="row-actions">{admin && <Actions one={one} reload={live.reload} />}</td>
                 </tr>
               ))}

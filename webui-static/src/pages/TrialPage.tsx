@@ -48,7 +48,7 @@ const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialF
 // Hyperparameters beside the headline; the tab has the others.
 const MAX_VALUES = 8;
 
-function Head({ trial }: { trial: Trial }) {
+function Head({ trial, brief }: { trial: Trial; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));
   const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
   const values = [...flatten(sorted(trial.hparams ?? {}))];
@@ -96,7 +96,7 @@ function Head({ trial }: { trial: Trial }) {
         </div>
         <TrialActions trial={trial} />
       </div>
-      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
+      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} />}
     </>
   );
 }
@@ -198,7 +198,7 @@ export function TrialPage({ id }: { id: number }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head trial={trial} />
+      <Head trial={trial} brief={tab !== 'Metrics'} />
       <ErrorNote error={live.error} retry={live.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} />}
