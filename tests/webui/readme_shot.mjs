@@ -76,7 +76,7 @@ await run([
     'the workbench with experiments in every state is the picture of the README',
     async () => {
       await fill(cluster);
-      await page.setViewportSize({ width: WIDTH, height: 900 });
+      await page.setViewportSize({ width: WIDTH, height: HEIGHT });
       await page.goto(`${cluster.url}/`);
       await signIn(cluster.password);
       await page.waitForURL('**/det/');

@@ -15,3 +15,9 @@ export function errorLine(reason: string): string {
     ''
   );
 }
+
+// The lines above the error, or all lines if others follow it; "" for a reason of one line.
+export function errorContext(reason: string): string {
+  const [text, error] = [reason.trimEnd(), errorLine(reason)];
+  return text.endsWith(`\n${error}`) ? text.slice(0, -error.length).trimEnd() : text.includes('\n') ? text : '';
+}

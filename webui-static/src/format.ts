@@ -117,6 +117,22 @@ export function metric(value: number | string | null | undefined): string {
   return String(Number(value.toPrecision(5)));
 }
 
+// A metric with the zeros at its end, so that the points of a column are below each other.
+export const digits = (value: number | string | null | undefined): string => {
+  const text = metric(value);
+  return typeof value === 'number' && /^-?\d+\.\d+$/.test(text) ? value.toPrecision(5) : text;
+};
+
+// The decimal places of a column of numbers: as many as they have, and no more than the smallest needs for three digits.
+// Undefined for a column with exponents.
+export function decimals(values: readonly number[]): number | undefined {
+  const texts = values.map(metric);
+  if (texts.some((text) => text.includes('e'))) return undefined;
+  const sizes = values.filter((value) => value !== 0).map(Math.abs);
+  const most = Math.max(0, 2 - Math.floor(Math.log10(Math.min(...sizes, 1))));
+  return Math.min(most, Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0)));
+}
+
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${count.toLocaleString()} ${noun}${count === 1 ? '' : 's'}`;
 

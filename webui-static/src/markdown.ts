@@ -146,5 +146,7 @@ function list(lines: string[]): Block {
     if (item) items.push(item[2] ?? '');
     else items[items.length - 1] += `\n${line.trim()}`;
   }
-  return { kind: 'list', ordered: /^\s*\d/.test(lines[0] ?? ''), items: items.map((item) => inline(item)) };
+  // Items of a task list begin with a box.
+  const boxed = items.map((item) => item.replace(/^\[ \] /, '☐ ').replace(/^\[[xX]\] /, '☑ '));
+  return { kind: 'list', ordered: /^\s*\d/.test(lines[0] ?? ''), items: boxed.map((item) => inline(item)) };
 }

@@ -196,4 +196,22 @@ const phone = [
   ],
 ];
 
-export const clicking = [...tasks, ...keys, ...phone];
+const laptop = [
+  [
+    'on a small laptop the metric of a run is in sight beside its curves',
+    async () => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      try {
+        await open('experiments');
+        const cell = page.getByRole('link', { name: `Best trial of experiment ${FIRST + RUNS}:` });
+        await cell.waitFor();
+        const [right, end] = await cell.evaluate((own) => [own, own.closest('.table-frame')].map((one) => one.getBoundingClientRect().right));
+        assert.ok(right < end, `the metric ends at ${right}, the table at ${end}`);
+      } finally {
+        await page.setViewportSize({ width: 1300, height: 900 });
+      }
+    },
+  ],
+];
+
+export const clicking = [...tasks, ...keys, ...phone, ...laptop];

@@ -80,6 +80,9 @@ export const comparing = [
           (box) => new Promise((resolve) => new IntersectionObserver(([{ intersectionRatio }]) => resolve(intersectionRatio)).observe(box)),
         );
         assert.equal(ratio, 1, `chart ${at} at ${part}`);
+        // The end of a label, which names the group of the metric, is visible.
+        const cut = await values.locator('.hover-label').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+        assert.deepEqual(cut, []);
       }
     },
   ],

@@ -126,7 +126,7 @@ const registry = [
       await open('models/digits');
       await page.getByRole('button', { name: 'Delete version 2' }).click();
       await sure('Delete');
-      await until(() => document.querySelectorAll('article[aria-label^="Version"]').length === 1);
+      await until(() => document.querySelectorAll('main tbody tr').length === 1);
       await press('Archive');
       await press('Unarchive');
       await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();

@@ -75,6 +75,14 @@ async function narrow(place) {
   assert.ok(shrunk.every((one) => one < 1.05), `${place}: ${shrunk}`);
 }
 
+// Plain tables fit their frames, so that no column, such as the one with the actions, is out of sight.
+async function fitting(place) {
+  const wide = await page.$$eval('table.cards', (all) =>
+    all.filter((one) => one.offsetWidth > one.parentElement.clientWidth + 1).map((one) => `${one.parentElement.ariaLabel}: ${one.offsetWidth}`),
+  );
+  assert.deepEqual(wide, [], place);
+}
+
 export const views = [
   [
     'every view can be read in light and in dark, with eyes or without, on a desk and on a phone',
@@ -86,11 +94,13 @@ export const views = [
         await open(place);
         await settled();
         const name = place.replace(/[^a-z0-9]+/g, '-') || 'home';
+        await fitting(place);
         await audit(`view-${name}`);
         await page.setViewportSize({ width: 390, height: 800 });
         await open(place);
         await settled();
         await narrow(place);
+        await fitting(place);
         await shot(`phone-${name}`);
       }
       await page.setViewportSize({ width: 1300, height: 900 });

@@ -13,6 +13,9 @@ export const webhooks = [
       await open('webhooks');
       await untilText('det webhook create');
       await page.getByRole('button', { name: 'New webhook…' }).click();
+      // A check box and its words are one line.
+      const heights = await dialog().locator('label:has(input[type="checkbox"])').evaluateAll((all) => all.map((one) => one.offsetHeight));
+      assert.ok(heights.length === 6 && Math.max(...heights) < 28, heights.join());
       await dialog().getByLabel('URL').fill('not an address');
       await dialog().getByRole('textbox', { name: 'Name' }).fill('nightly');
       await dialog().getByLabel('completed').check();

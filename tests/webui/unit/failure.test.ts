@@ -1,7 +1,7 @@
 // The line of a failed run that names its error.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { errorLine } from '../../../webui-static/src/failure';
+import { errorContext, errorLine } from '../../../webui-static/src/failure';
 
 test('of a Python traceback it is the exception, not the carets', () => {
   const reason = `exit code 1
@@ -37,4 +37,10 @@ test('of a script of Node it is the error, not the version below', () => {
 test('otherwise it is the last line of text, or the exit', () => {
   assert.equal(errorLine('exit code 3\nfirst\nlast words\n^^^'), 'last words');
   assert.equal(errorLine('exit code 3'), 'exit code 3');
+});
+
+test('an error at the end is not repeated below itself', () => {
+  assert.equal(errorContext('exit code 1\n  File "a.py"\nValueError: bad\n'), 'exit code 1\n  File "a.py"');
+  assert.equal(errorContext('exit code 1\nValueError: bad\n^^^'), 'exit code 1\nValueError: bad\n^^^');
+  assert.equal(errorContext('exit code 3'), '');
 });

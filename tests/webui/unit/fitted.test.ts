@@ -11,6 +11,12 @@ test('the name takes the room in which no further column fits', () => {
   assert.deepEqual(widthsIn(1000, ['id', 60], ['name', 200]), [60, 940]);
 });
 
+test('the name is narrower where the metric fits then', () => {
+  assert.deepEqual(widthsIn(440, ['id', 60], ['name', 200], ['state', 116], ['searcherMetricsVal', 104], ['user', 96]), [60, 160, 116, 104, 96]);
+  assert.deepEqual(widthsIn(400, ['id', 60], ['name', 200], ['state', 116], ['searcherMetricsVal', 104]), [60, 224, 116, 104]);
+  assert.deepEqual(widthsIn(400, ['id', 60], ['name', 200], ['state', 116], ['user', 104]), [60, 224, 116, 104]);
+});
+
 test('without a name the columns after id and state share the room', () => {
   assert.deepEqual(widthsIn(400, ['id', 60], ['state', 100], ['loss', 100], ['lr', 100], ['depth', 100]), [60, 100, 120, 120, 100]);
 });

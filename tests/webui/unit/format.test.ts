@@ -7,6 +7,8 @@ import {
   ago,
   bytes,
   counted,
+  decimals,
+  digits,
   duration,
   isActive,
   isEnded,
@@ -60,6 +62,19 @@ test('metrics keep what matters', () => {
   );
   assert.equal(metric('NaN'), 'NaN');
   assert.equal(metric(null), '');
+});
+
+test('the numbers of a column keep the zeros at their ends', () => {
+  assert.deepEqual([0.8394, 0.85459, 1.5, 12, 0, 1e-7, 'NaN', null].map(digits), ['0.83940', '0.85459', '1.5000', '12', '0', '1.000e-7', 'NaN', '']);
+});
+
+test('the numbers of a column have as many decimal places as three digits of the smallest need', () => {
+  assert.equal(decimals([0.1, 0.2, 0.3]), 1);
+  assert.equal(decimals([0.0003, 0.001]), 4);
+  assert.equal(decimals([0.1798, 0.131882, 0.0478561]), 4);
+  assert.equal(decimals([4, 8, 0]), 0);
+  assert.equal(decimals([0.5, 1e-6]), undefined);
+  assert.equal(decimals([]), 0);
 });
 
 test('progress never says 100% before the end', () => {

@@ -14,6 +14,16 @@ test('blocks are told apart', () => {
   assert.ok(ordered?.kind === 'list' && ordered.ordered);
 });
 
+test('items of a task list have boxes', () => {
+  const [list] = markdown('- [x] done\n- [ ] open\n- [y] text\n');
+  assert.ok(list?.kind === 'list');
+  assert.deepEqual(list.items, [
+    [{ kind: 'text', text: '☑ done' }],
+    [{ kind: 'text', text: '☐ open' }],
+    [{ kind: 'text', text: '[y] text' }],
+  ]);
+});
+
 test('marks within a line nest; what is no mark is text', () => {
   assert.deepEqual(inline('a **b *c* d** `*x*` 2*3*4 snake_case_name \\*no\\*'), [
     { kind: 'text', text: 'a ' },

@@ -17,6 +17,10 @@ const entry = (trialId: number, name: string, step: number): Media => ({
   fileName: 'text.txt',
 });
 
+test('names that most trials have come first', () => {
+  assert.deepEqual(arranged([entry(1, 'a', 1), entry(1, 'a', 2), entry(1, 'b', 1), entry(2, 'b', 1), entry(2, 'c', 1)]).names, ['b', 'a', 'c']);
+});
+
 test('an entry of a step is the newest one that is not later', () => {
   const steps = arranged([entry(1, 'b', 20), entry(1, 'b', 5), entry(2, 'a', 10)]);
   assert.deepEqual(steps.steps, [5, 10, 20]);

@@ -10,7 +10,7 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 
-const FIRST_TEXT = '# Whatever many experiments share.\nmax_restarts: 3\n';
+const FIRST_TEXT = '# Settings that experiments share.\nmax_restarts: 3\n';
 
 function Form({ one, done }: { one: Template | undefined; done: (name: string) => void }) {
   const name = useSignal(one?.name ?? '');
@@ -23,7 +23,8 @@ function Form({ one, done }: { one: Template | undefined; done: (name: string) =
     if (template.name !== '' && (await run(() => saveTemplate(template, one === undefined)))) done(template.name);
   };
   return (
-    <section aria-label={one ? `Template ${one.name}` : 'New template'}>
+    <section aria-labelledby="template-title">
+      <h2 id="template-title">{one?.name ?? 'New template'}</h2>
       {!one && (
         <div class="controls">
           <label class="check">
@@ -61,12 +62,12 @@ export function Templates() {
   const live = useLive('templates', (signal) => templates(signal), (change) => change === 'everything');
   const open = (name: string): void => {
     live.reload();
-    setQuery({ template: name });
+    setQuery({ template: name, new: '' });
   };
   return (
     <Loaded live={live}>
       {(all) => {
-        const one = all.find((template) => template.name === query.template);
+        const one = query.new ? undefined : (all.find((template) => template.name === query.template) ?? all[0]);
         return (
           <div class="code-page">
             <nav aria-label="Templates" class="files">
@@ -82,7 +83,7 @@ export function Templates() {
                       type="button"
                       class="link"
                       aria-current={template === one ? 'true' : undefined}
-                      onClick={() => setQuery({ template: template.name })}
+                      onClick={() => setQuery({ template: template.name, new: '' })}
                     >
                       {template.name}
                     </button>
@@ -90,7 +91,7 @@ export function Templates() {
                 ))}
               </ul>
               {one && (
-                <button type="button" onClick={() => setQuery({ template: '' })}>
+                <button type="button" onClick={() => setQuery({ template: '', new: '1' })}>
                   New template
                 </button>
               )}

@@ -79,7 +79,7 @@ export function Tokens() {
               None yet. <code>det token create</code> makes one too.
             </p>
           ) : (
-            <Table label="Access tokens" heads={['#ID', 'For', 'User', 'Rights', 'Good until', 'Last used', 'Actions']}>
+            <Table label="Access tokens" heads={['#ID', 'Purpose', 'User', 'Rights', 'Expires', 'Last used', 'Actions']}>
               {all.map((one) => (
                 <tr key={one.id}>
                   <td class="number">{one.id}</td>

@@ -17,6 +17,8 @@ const BOTTOM = 24;
 const SIDE = 70;
 // Pixels of a character of an axis's name.
 const NAME_WIDTH = 7;
+// Pixels between axes that a mark beside one needs.
+const MARK_ROOM = 96;
 interface ParallelProps {
   trials: Trial[];
   all: Dimension[];
@@ -109,6 +111,8 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
   // Names that would overlap are in two rows.
   const room = (width - 2 * side) / Math.max(1, last);
   const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
+  // Marks within the last axis are on the side of the other axes, where there may be no room for them.
+  const isTight = room < MARK_ROOM;
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
   return (
@@ -139,7 +143,7 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
               <text x={place(i)} y={crowded && i % 2 === 0 ? 10 : 22} text-anchor="middle" class="axis-name">
                 {dimension.name}
               </text>
-              {marks(dimension).map((mark) => (
+              {marks(dimension).filter(({ at }) => !isTight || i < last || at === 0 || at === 1).map((mark) => (
                 <text
                   key={mark.at}
                   class="on-lines"

@@ -4,7 +4,7 @@ import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { metric } from '../format';
+import { digits, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
@@ -33,7 +33,10 @@ export interface Look {
   log: boolean;
   smoothing: number; // weight of the past, in [0, 1)
   size?: Size;
+  height?: number; // pixels; default: that of the size
 }
+
+const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
 interface Props {
   panel: Panel;
@@ -70,6 +73,7 @@ const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 function options(props: Props, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
+  const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
   const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif" };
   const grid = { stroke: themeColor('--line'), width: 1 };
   const colors = colorsOf(props);
@@ -91,7 +95,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
   const low = 1 + lines.length + raw.length;
   return {
     width,
-    height: HEIGHTS[look.size ?? 'medium'],
+    height: heightOf(look),
     bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: faint(line.stroke ?? '') })),
     padding: [TOP_PADDING, null, null, null],
     cursor: {
@@ -170,8 +174,8 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
               label: row.label,
               color: colors[row.at] ?? '',
               focused: row.at === focused,
-              value: format(row.value),
-              raw: row.raw === undefined ? '' : format(row.raw),
+              value: listed(row.value),
+              raw: row.raw === undefined ? '' : listed(row.raw),
             })),
           });
         },
@@ -279,7 +283,7 @@ export function MetricChart(props: Props) {
     );
     const resize = new ResizeObserver(() => {
       const full = document.fullscreenElement?.contains(element) ?? false;
-      const height = full ? innerHeight - FULL_MARGIN : HEIGHTS[latest.current.look.size ?? 'medium'];
+      const height = full ? innerHeight - FULL_MARGIN : heightOf(latest.current.look);
       if (plot.current && (plot.current.width !== width() || plot.current.height !== height)) plot.current.setSize({ width: width(), height });
     });
     resize.observe(element);
@@ -296,13 +300,19 @@ export function MetricChart(props: Props) {
   }, [shape]);
 
   useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
+  useLayoutEffect(() => {
+    const { current } = plot;
+    if (current && current.height !== heightOf(look)) current.setSize({ width: current.width, height: heightOf(look) });
+  }, [look.height]);
 
+  const dashed = [...new Set(panel.series.map(({ group }) => group))].filter((group) => isDashed(props, group));
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <figcaption>
         {panel.name}
         {panel.series.length === 1 && <Newest panel={panel} text={props.text} at={0} />}
+        {dashed.length > 0 && <span class="quiet newest">{dashed.join(', ')} dashed</span>}
         <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />
       </figcaption>
       <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>

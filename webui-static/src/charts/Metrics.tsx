@@ -2,6 +2,7 @@
 // options are part of the address.
 import { useMemo, useRef } from 'preact/hooks';
 import { useClosing } from '../closing';
+import { useFilled } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { SearchField } from '../components/SearchField';
 import { Swatch } from '../components/Swatch';
@@ -36,6 +37,8 @@ const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
 const SIZES = (Object.keys(HEIGHTS) as Size[]).filter((size) => size !== 'roomy');
 const ROOMY_PANELS = 4;
 const WIDE = '(min-width: 60rem)';
+// Pixels of the key of a chart.
+const KEY = 32;
 
 export function readRange(text: string | undefined): [number, number] | undefined {
   const found = text?.match(/^(\d+)-(\d+)$/);
@@ -60,8 +63,9 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
     <div class="controls" role="group" aria-label="How charts are drawn">
       {axes.length > 1 && (
         <label class="check">
-          Axis{' '}
+          x{' '}
           <select
+            aria-label="x axis"
             value={look.axis}
             onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}
           >
@@ -85,14 +89,16 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
         <input
           type="checkbox"
           checked={look.log}
+          aria-label="Logarithmic"
           onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })}
         />
-        Logarithmic
+        Log
       </label>
       <label class="check">
-        Smoothing
+        Smooth
         <input
           type="range"
+          aria-label="Smoothing"
           min="0"
           max="0.99"
           step="0.01"
@@ -187,7 +193,7 @@ export interface Curve {
   color: string;
 }
 
-// The key of several trials: a color per trial, a dash for groups other than training.
+// The key of several trials: a color per trial.
 const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
   <ul class="plain-list legend trial-key" aria-label="Trials drawn" tabIndex={curves.length > MANY_KEYS ? 0 : undefined}>
     {curves.map(({ id, name, color }) => (
@@ -195,7 +201,6 @@ const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
         <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
       </li>
     ))}
-    <li class="quiet">training solid, other groups dashed</li>
   </ul>
 );
 
@@ -246,7 +251,9 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
     : (telling.length > 0 ? telling : panels).slice(0, system ? panels.length : DEFAULT_PANELS);
   // Few charts fill a wide page without a table.
   const roomy = (single || keyed) && !system && !query.size && shown.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
-  const drawnLook: Look = roomy ? { ...look, size: 'roomy' } : look;
+  const size: Size = roomy ? 'roomy' : (look.size ?? 'medium');
+  const [grid, height] = useFilled(HEIGHTS[size], shown.length, shown.some(({ series }) => single && series.length > 1) ? KEY : 0, query.size || system);
+  const drawnLook: Look = { ...look, size, height };
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
@@ -261,9 +268,11 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
   return (
     <section aria-labelledby="metrics-title">
       <div class="section-head metrics-tools">
-        <h2 id="metrics-title">{system ? 'Machine' : 'Metrics'}</h2>
+        <h2 id="metrics-title" class={system ? '' : 'hidden'}>
+          {system ? 'Machine' : 'Metrics'}
+        </h2>
         {panels.length > 0 && (panels.length > MANY_PANELS ? <Finder panels={panels} shown={shown} /> : <Chips panels={panels} shown={shown} />)}
-        <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />
+        {panels.length > 0 && <Controls look={look} zoomed={zoom !== undefined} axes={system ? ['time'] : [...AXES, ...names]} />}
       </div>
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && (
@@ -283,7 +292,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       )}
       {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
       {query.find && panels.length > 0 && shown.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
-      <div class={`charts charts-${drawnLook.size}`} onDblClick={() => zoom && setQuery({ zoom: '' })}>
+      <div class={`charts charts-${drawnLook.size}`} ref={grid} onDblClick={() => zoom && setQuery({ zoom: '' })}>
         {shown.map((panel) => (
           <MetricChart
             key={panel.name}

@@ -90,8 +90,8 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
           {lane.rungs.map((rung) => (
             <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
               <title>
-                {rung.length.toLocaleString()} {unit}: {rung.came} came
-                {rung.wentOn === undefined ? '' : `, ${rung.wentOn} went on`}
+                {rung.length.toLocaleString()} {unit}: {rung.came} reached it
+                {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
               </title>
             </line>
           ))}
@@ -204,7 +204,7 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
 function Rungs({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed: boolean }) {
   if (all.every((lane) => lane.rungs.length === 0))
     return <p class="quiet">No trial has ended yet; rungs show where trials end.</p>;
-  const heads = [`#${unit.charAt(0).toUpperCase()}${unit.slice(1)}`, '#Trials that came so far', '#Went on'];
+  const heads = [`#${unit.charAt(0).toUpperCase()}${unit.slice(1)}`, '#Reached', '#Continued'];
   return (
     <Table label="Rungs" heads={bracketed ? ['Bracket', '#Rung', ...heads] : heads}>
       {all.flatMap((lane, at) =>

@@ -1,4 +1,5 @@
 // Values of the series at the pointer: search, order, and the box that shows them.
+import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import type { Panel, Series } from './series';
 
@@ -87,8 +88,11 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
         <tbody>
           {at.rows.map((row, place) => (
             <tr key={place} class={row.focused ? 'focused' : ''}>
-              <td class="hover-label">
-                <Swatch color={row.color} /> {row.label}
+              <td>
+                <span class="hover-label">
+                  <Swatch color={row.color} />
+                  <Name text={row.label} />
+                </span>
               </td>
               <td class="number">{row.value}</td>
               {row.raw !== '' && <td class="number quiet">{row.raw}</td>}

@@ -62,7 +62,7 @@ function WithToken() {
         </div>
       )}
       <p class="quiet">
-        <code>det join-token list</code> shows those that are still good.
+        <code>det join-token list</code> lists the valid tokens.
       </p>
     </>
   );
@@ -71,7 +71,7 @@ function WithToken() {
 export const Join = () => (
   <section aria-labelledby="join-title">
     <h2 id="join-title">Add an agent</h2>
-    {location.protocol === 'https:' ? null : <p>Without TLS, agents of the master's machine only.</p>}
+    {location.protocol === 'https:' ? null : <p>Without TLS, only agents on the master's machine can join.</p>}
     <WithToken />
   </section>
 );

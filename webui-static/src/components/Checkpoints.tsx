@@ -2,7 +2,7 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';
-import { bytes, counted, metric, sorted } from '../format';
+import { bytes, counted, digits, sorted } from '../format';
 import { useLive, type Live } from '../live';
 import type { Checkpoint, Experiment, Trial } from '../wire';
 import { Confirm } from './Confirm';
@@ -13,7 +13,6 @@ import { StateBadge } from './notes';
 import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
-const HEADS = ['State', 'Step', 'Metric', 'Trial', 'Size', 'Saved'];
 
 function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricName: string; reload: () => void }) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -28,7 +27,7 @@ function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricNam
         <span>
           {one.training?.searcherMetric != null && (
             <>
-              <span class="quiet">{metricName}</span> {metric(one.training.searcherMetric)}
+              <span class="quiet phone">{metricName}</span> {digits(one.training.searcherMetric)}
             </>
           )}
         </span>
@@ -102,7 +101,7 @@ function List({ live, first, metricName }: { live: Live<Checkpoint[]>; first: st
           {all.length > 0 && (
             <div class="card checkpoints">
               <div class="checkpoint-heads" aria-hidden="true">
-                {HEADS.map((head) => (
+                {['State', 'Step', metricName, 'Trial', 'Size', 'Saved'].map((head) => (
                   <span key={head}>{head}</span>
                 ))}
               </div>
@@ -125,7 +124,7 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   );
 
 export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
-  <List live={useCheckpoints(trial.id)} first="The newest first." metricName="metric" />
+  <List live={useCheckpoints(trial.id)} first="The newest first." metricName="Metric" />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {

@@ -1,5 +1,5 @@
-// An element that ends with the window: a style property "--above" with the height of the page above it.
-import { useLayoutEffect, useRef } from 'preact/hooks';
+// Elements that end with the window.
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 // Sets how much of the page is above the element, so that it ends with the window. Measured again when `key` changes,
 // not in every render: reading the position makes the browser lay the page out.
@@ -13,4 +13,36 @@ export function useAbove(key: string): { current: HTMLDivElement | null } {
     element.style.setProperty('--above', `${above}px`);
   }, [key]);
   return host;
+}
+
+// Pixels of a chart's frame beside its plot, and of the gap between charts.
+const FRAME = 40;
+const GAP = 8;
+const MAX_ROWS = 2;
+const MAX_GROWTH = 1.6;
+
+// The height of the charts of a grid, at least `least`: one or two rows of them, with `below` pixels of keys, reach the
+// end of the window.
+export function useFilled(least: number, count: number, below: number, fixed: unknown): [{ current: HTMLDivElement | null }, number] {
+  const host = useRef<HTMLDivElement>(null);
+  const [height, setHeight] = useState(least);
+  useLayoutEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const fit = (): void => {
+      const rows = Math.ceil(count / getComputedStyle(element).gridTemplateColumns.split(' ').length);
+      const room = innerHeight - BELOW - below - (element.getBoundingClientRect().top + (element.closest('.workbench-panels')?.scrollTop ?? scrollY));
+      const own = Math.floor((room - (rows - 1) * GAP) / rows) - FRAME;
+      setHeight(fixed || rows > MAX_ROWS ? least : Math.min(Math.max(own, least), Math.round(least * MAX_GROWTH)));
+    };
+    const observer = new ResizeObserver(fit);
+    observer.observe(element);
+    addEventListener('resize', fit);
+    fit();
+    return () => {
+      observer.disconnect();
+      removeEventListener('resize', fit);
+    };
+  }, [least, count, below, fixed]);
+  return [host, height];
 }

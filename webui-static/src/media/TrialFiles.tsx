@@ -2,6 +2,7 @@
 import { fileAddress, trialFiles } from '../calls/media';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
+import { Table } from '../components/Table';
 import { Time } from '../components/Time';
 import { bytes } from '../format';
 import { useLive } from '../live';
@@ -11,6 +12,8 @@ export interface FilesProps {
 }
 
 const RELOAD_GAP_MS = 5000;
+// The digest in the name of a media file.
+const DIGEST = /-[0-9a-f]{64}-/;
 
 export function TrialFiles({ id }: FilesProps) {
   const live = useLive(
@@ -31,34 +34,21 @@ export function TrialFiles({ id }: FilesProps) {
             </Empty>
           )}
           {files.length > 0 && (
-            <div class="table-frame" role="region" aria-label="Files" tabIndex={0}>
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Path</th>
-                    <th scope="col" class="number">
-                      Size
-                    </th>
-                    <th scope="col">Changed</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {files.map((file) => (
-                    <tr key={file.path}>
-                      <td>
-                        <a href={fileAddress(id, file.path)} download>
-                          {file.path}
-                        </a>
-                      </td>
-                      <td class="number">{bytes(file.size)}</td>
-                      <td>
-                        <Time at={file.changeTime} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <Table label="Files" heads={['Path', '#Size', 'Changed']}>
+              {files.map((file) => (
+                <tr key={file.path}>
+                  <th scope="row">
+                    <a href={fileAddress(id, file.path)} download title={file.path}>
+                      {file.path.replace(DIGEST, '-')}
+                    </a>
+                  </th>
+                  <td class="number">{bytes(file.size)}</td>
+                  <td>
+                    <Time at={file.changeTime} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
           )}
         </>
       )}

@@ -3,7 +3,7 @@ import type { Media } from '../calls/media';
 
 export interface Steps {
   steps: readonly number[]; // of all entries, ascending
-  names: readonly string[];
+  names: readonly string[]; // those of most trials first
   images: ReadonlySet<string>; // names with images only
   // The entry of a trial and a name at a step: the newest that is not later.
   at: (trialId: number, name: string, step: number) => Media | undefined;
@@ -43,23 +43,27 @@ function outwards(entries: readonly Media[], trials: ReadonlySet<number>, step: 
 
 export function arranged(entries: readonly Media[]): Steps {
   const series = new Map<string, Media[]>();
-  const [steps, names, others] = [new Set<number>(), new Set<string>(), new Set<string>()];
+  const [steps, others] = [new Set<number>(), new Set<string>()];
+  const trialsOf = new Map<string, number>();
   const key = (trialId: number, name: string): string => `${trialId} ${name}`;
   for (const one of entries) {
     steps.add(one.step);
-    names.add(one.name);
     if (one.kind !== 'KIND_IMAGE') others.add(one.name);
     const own = series.get(key(one.trialId, one.name));
     if (own) own.push(one);
-    else series.set(key(one.trialId, one.name), [one]);
+    else {
+      series.set(key(one.trialId, one.name), [one]);
+      trialsOf.set(one.name, (trialsOf.get(one.name) ?? 0) + 1);
+    }
   }
   for (const own of series.values()) own.sort((a, b) => a.step - b.step);
   const ascending = [...entries].sort((a, b) => a.step - b.step);
+  const names = [...trialsOf.keys()];
   const all = (trialId: number, name: string): readonly Media[] => series.get(key(trialId, name)) ?? [];
   return {
     steps: [...steps].sort((a, b) => a - b),
-    names: [...names].sort(),
-    images: new Set([...names].filter((name) => !others.has(name))),
+    names: names.sort((a, b) => (trialsOf.get(b) ?? 0) - (trialsOf.get(a) ?? 0) || (a < b ? -1 : 1)),
+    images: new Set(names.filter((name) => !others.has(name))),
     all,
     around: (trials, step, limit) => outwards(ascending, trials, step, limit),
     at: (trialId, name, step) => {

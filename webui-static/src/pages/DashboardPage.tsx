@@ -8,7 +8,7 @@ import { ErrorNote, StateBadge } from '../components/notes';
 import { RunningCards } from '../components/RunningCards';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
-import { isEnded, metric, span } from '../format';
+import { digits, isEnded, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import type { Experiment } from '../wire';
@@ -88,12 +88,11 @@ function List({ title, id, all, none, reasons }: ListProps) {
             <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
               <Name text={`${one.id} ${one.name}`} />
             </a>
-            <StateBadge state={one.state} />
             <span class="quiet">
-              {isEnded(one.state) ? <Time at={one.endTime} /> : span(one.startTime, undefined, now)}
-              {one.bestTrialSearcherMetric != null &&
-                ` · ${one.searcherMetric} ${metric(one.bestTrialSearcherMetric)}`}
+              {one.bestTrialSearcherMetric != null && `${one.searcherMetric} ${digits(one.bestTrialSearcherMetric)}`}
             </span>
+            <span class="quiet when">{isEnded(one.state) ? <Time at={one.endTime} /> : span(one.startTime, undefined, now)}</span>
+            <StateBadge state={one.state} />
             {reasons?.get(one.id) && <code class="why">{reasons.get(one.id)}</code>}
           </li>
         ))}
@@ -131,8 +130,10 @@ export function DashboardPage() {
       )}
       <RunningCards all={unpaused.filter((one) => !waits(one))} />
       <div class="dashboard">
-        <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
-        {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
+        <div>
+          <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
+          {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
+        </div>
         <List title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />
       </div>
     </>

@@ -244,7 +244,7 @@ export function ExperimentPage({ id }: { id: number }) {
   return (
     <>
       <Head one={one} reload={experiment.reload} />
-      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} />}
+      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Trials' && trials.data && <Trials one={one} trials={list} />}

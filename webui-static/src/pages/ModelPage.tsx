@@ -18,8 +18,10 @@ import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { MarkdownNotes } from '../components/MarkdownNotes';
 import { ErrorNote } from '../components/notes';
-import { currentTab, Facts, Tabs } from '../components/Tabs';
-import { dateTime, metric, sorted } from '../format';
+import { Table } from '../components/Table';
+import { currentTab, Tabs } from '../components/Tabs';
+import { Time } from '../components/Time';
+import { digits, sorted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import { Words } from '../components/Words';
@@ -35,15 +37,26 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
     reload();
   };
   return (
-    <article class="card" aria-label={`Version ${one.version}`}>
-      <div class="section-head">
-        <h3>
-          Version {one.version} {one.name !== '' && <span class="quiet">{one.name}</span>}
-        </h3>
-        <span class="quiet">
-          {dateTime(one.creationTime)} by {one.username}
-        </span>
-        <span class="spring" />
+    <tr>
+      <th scope="row">
+        {one.version} {one.name}
+        {one.comment !== '' && <p class="quiet">{one.comment}</p>}
+        {one.notes !== '' && <p class="quiet lines-kept">{one.notes}</p>}
+      </th>
+      <td class="number">{digits(searcherMetric)}</td>
+      <td class="number">{checkpoint?.stepsCompleted.toLocaleString()}</td>
+      <td>{trialId ? <a href={paths.trial(trialId)}>{trialId}</a> : ''}</td>
+      <td>{experimentId ? <a href={paths.experiment(experimentId)}>{experimentId}</a> : ''}</td>
+      <td>{one.username}</td>
+      <td>
+        <Time at={one.creationTime} />
+      </td>
+      <td>
+        {checkpoint && (
+          <a class="row-link" href={`/checkpoints/${encodeURIComponent(checkpoint.uuid)}`} download title={`Checkpoint ${checkpoint.uuid}`}>
+            Download
+          </a>
+        )}
         <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Version ${one.version}`} submit="Save" plain work={save}>
           {() => (
             <>
@@ -59,6 +72,11 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
                 Notes
                 <textarea name="notes" rows={5} defaultValue={one.notes} />
               </label>
+              {checkpoint && (
+                <p class="quiet">
+                  Checkpoint <code>{checkpoint.uuid}</code>
+                </p>
+              )}
             </>
           )}
         </FormDialog>
@@ -74,22 +92,8 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
         >
           Its checkpoint stays, and is protected no longer. The number is not given again.
         </Confirm>
-      </div>
-      {one.comment !== '' && <p>{one.comment}</p>}
-      {one.notes !== '' && <p class="lines-kept">{one.notes}</p>}
-      {checkpoint && (
-        <Facts
-          facts={[
-            ['Checkpoint', <code>{checkpoint.uuid}</code>],
-            ['Metric', metric(searcherMetric)],
-            ['Batches', checkpoint.stepsCompleted.toLocaleString()],
-            ['Trial', trialId ? <a href={paths.trial(trialId)}>{trialId}</a> : ''],
-            ['Experiment', experimentId ? <a href={paths.experiment(experimentId)}>{experimentId}</a> : ''],
-            ['Files', <a href={`/checkpoints/${encodeURIComponent(checkpoint.uuid)}`} download>Download</a>],
-          ]}
-        />
-      )}
-    </article>
+      </td>
+    </tr>
   );
 }
 
@@ -151,11 +155,15 @@ function Versions({ one }: { one: Model }) {
               Press Register on a checkpoint, or give its UUID to the command.
             </Empty>
           )}
-          {[...all]
-            .sort((a, b) => b.version - a.version)
-            .map((version) => (
-              <Version key={version.version} of={one} one={version} reload={live.reload} />
-            ))}
+          {all.length > 0 && (
+            <Table label="Versions" heads={['Version', '#Metric', '#Batches', 'Trial', 'Experiment', 'User', 'Registered', 'Actions']}>
+              {[...all]
+                .sort((a, b) => b.version - a.version)
+                .map((version) => (
+                  <Version key={version.version} of={one} one={version} reload={live.reload} />
+                ))}
+            </Table>
+          )}
         </>
       )}
     </Loaded>

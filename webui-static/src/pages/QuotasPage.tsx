@@ -120,24 +120,24 @@ export function QuotasPage() {
         {admin && <NewQuota reload={live.reload} />}
       </div>
       <p class="quiet">
-        Limits on what a user or a workspace has at a time. Without one nothing is limited; the smaller of two decides.
+        Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; of two, the smaller applies.
       </p>
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
             <Empty icon="users" title="No quotas" command="det quota set --user USER slots 8" />
           ) : (
-            <Table label="Quotas" heads={['Of', 'Kind', 'Resource', 'Used', 'Limit', 'Actions']}>
+            <Table label="Quotas" heads={['Name', 'Kind', 'Resource', '#Used', '#Limit', 'Actions']}>
               {all.map((one) => (
                 <tr key={`${one.scope} ${one.id} ${one.resource}`}>
                   <th scope="row">{one.name || one.id}</th>
                   <td>{one.scope}</td>
                   <td>{RESOURCES[one.resource] ?? one.resource}</td>
-                  <td>
+                  <td class="number">
                     {amountText(one.resource, one.used)}
                     {one.used >= one.limit && <span class="state state-waiting">Full</span>}
                   </td>
-                  <td>{amountText(one.resource, one.limit)}</td>
+                  <td class="number">{amountText(one.resource, one.limit)}</td>
                   <td class="row-actions">{admin && <Actions one={one} reload={live.reload} />}</td>
                 </tr>
               ))}

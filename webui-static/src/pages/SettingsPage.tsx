@@ -117,7 +117,7 @@ export function SettingsPage() {
       </div>
       <Password />
       <Tokens />
-      <section aria-labelledby="shortcuts-title">
+      <section aria-labelledby="shortcuts-title" class="shortcuts">
         <h2 id="shortcuts-title">Keys</h2>
         <KeyList />
       </section>

@@ -66,7 +66,7 @@ export function TaskPage({ id }: { id: string }) {
           </div>
           <div class="state-line">
             <StateBadge state={one.state} />
-            {one.exitStatus !== '' && <span class="reason">{one.exitStatus}</span>}
+            {one.exitStatus !== '' && <span class={`reason ${/exit code [1-9]/.test(one.exitStatus) ? 'failed' : ''}`}>{one.exitStatus}</span>}
           </div>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <Facts

@@ -95,7 +95,7 @@ export function TasksPage() {
                     <Time at={one.startTime} />
                   </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                  <td class="reason">{one.exitStatus}</td>
+                  <td class={`reason ${/exit code [1-9]/.test(one.exitStatus) ? 'failed' : ''}`}>{one.exitStatus}</td>
                   <td>
                     {!hasEnded(one) && (
                       <Confirm

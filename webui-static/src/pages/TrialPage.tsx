@@ -11,6 +11,7 @@ import { Confirm } from '../components/Confirm';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
+import { Table } from '../components/Table';
 import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
@@ -47,7 +48,7 @@ const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialF
 // Hyperparameters beside the headline; the tab has the others.
 const MAX_VALUES = 8;
 
-function Head({ trial }: { trial: Trial }) {
+function Head({ trial, brief }: { trial: Trial; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));
   const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
   const values = [...flatten(sorted(trial.hparams ?? {}))];
@@ -95,7 +96,7 @@ function Head({ trial }: { trial: Trial }) {
         </div>
         <TrialActions trial={trial} />
       </div>
-      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} />}
+      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} />}
     </>
   );
 }
@@ -108,6 +109,8 @@ const ending = (one: Allocation): string =>
   ]
     .filter((part) => part !== '')
     .join(' · ');
+
+const ATTEMPT_HEADS = ['#Run', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
 
 function Attempts({ trial }: { trial: Trial }) {
   const live = useLive(
@@ -122,38 +125,19 @@ function Attempts({ trial }: { trial: Trial }) {
     <>
       <ErrorNote error={live.error} retry={live.reload} />
       {live.data && <Timeline attempts={live.data} checkpoints={saved.data ?? []} nowMs={now} />}
-      <div class="table-frame" role="region" aria-label="Attempts" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" class="number">
-                Run
-              </th>
-              <th scope="col">State</th>
-              <th scope="col">Agent</th>
-              <th scope="col">Slot IDs</th>
-              <th scope="col">Started</th>
-              <th scope="col" class="number">
-                Duration
-              </th>
-              <th scope="col">How it ended</th>
-            </tr>
-          </thead>
-          <tbody>
-            {live.data?.map((one) => (
-              <tr key={one.id}>
-                <td class="number">{one.run}</td>
-                <td>{stateName(one.state)}</td>
-                <td>{one.agentId}</td>
-                <td>{one.slots.join(', ')}</td>
-                <td>{dateTime(one.startTime)}</td>
-                <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                <td class="reason lines-kept">{ending(one)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Attempts" heads={ATTEMPT_HEADS}>
+        {live.data?.map((one) => (
+          <tr key={one.id}>
+            <td class="number">{one.run}</td>
+            <td>{stateName(one.state)}</td>
+            <td>{one.agentId}</td>
+            <td>{one.slots.join(', ')}</td>
+            <td>{dateTime(one.startTime)}</td>
+            <td class="number">{span(one.startTime, one.endTime, now)}</td>
+            <td class="reason lines-kept">{ending(one)}</td>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }
@@ -214,7 +198,7 @@ export function TrialPage({ id }: { id: number }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head trial={trial} />
+      <Head trial={trial} brief={tab !== 'Metrics'} />
       <ErrorNote error={live.error} retry={live.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} />}

@@ -32,7 +32,7 @@ function List() {
               {() => <Words />}
             </FormDialog>
           </p>
-          <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Made by']}>
+          <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Owner']}>
             {all.map((one) => (
               <tr key={one.id}>
                 <th scope="row">

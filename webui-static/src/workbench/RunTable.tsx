@@ -27,10 +27,12 @@ const MARGIN = 8;
 const CHOICE_WIDTH = 54;
 const PHONE_WIDTH = 36;
 const BOX_WIDTH = 24;
-// Widths on a phone, so that name, state and metric fit.
-const NARROW: Record<string, number> = { id: 40, name: 124, state: 106, searcherMetricsVal: 68 };
+// Widths on a phone, so that name and metric fit.
+const NARROW: Record<string, number> = { id: 40, name: 200, state: 106, searcherMetricsVal: 68 };
 
-export const rowHeight = (): number => (density.value === 'dense' ? 26 : 34);
+const onPhone = (): boolean => matchMedia('(max-width: 40rem)').matches;
+// A row on a phone has the state below the name.
+const rowHeight = (): number => (onPhone() ? 48 : density.value === 'dense' ? 26 : 34);
 
 interface Props {
   label: string;
@@ -55,7 +57,6 @@ function pinned(columns: readonly Column[], pins: readonly string[], key: string
   return { left: `${before.reduce((sum, one) => sum + one.width, first)}px` };
 }
 
-const onPhone = (): boolean => matchMedia('(max-width: 40rem)').matches;
 const firstWidth = (chosen: Props['chosen']): number => (onPhone() ? PHONE_WIDTH : CHOICE_WIDTH) + (chosen ? BOX_WIDTH : 0);
 
 function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
@@ -248,11 +249,20 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
   );
 }
 
-// On a phone the name, the state and the metric fit; the name, which is a link, stands for the id.
-const forPhone = (columns: Column[]): Column[] =>
-  columns
-    .filter(({ key }) => key !== 'id' || !columns.some((one) => one.key === 'name'))
-    .map((column) => ({ ...column, width: NARROW[column.key] ?? column.width }));
+// On a phone the name and the metric fit. The name, which is a link, stands for the id; the state is below it.
+function forPhone(columns: Column[]): Column[] {
+  const narrow = columns.map((column) => ({ ...column, width: NARROW[column.key] ?? column.width }));
+  const name = narrow.find(({ key }) => key === 'name');
+  if (!name) return narrow;
+  const [state, cell] = [narrow.find(({ key }) => key === 'state'), name.cell];
+  name.cell = (run, now) => (
+    <>
+      {cell(run, now)}
+      {state && <span class="below">{state.cell(run, now)}</span>}
+    </>
+  );
+  return narrow.filter(({ key }) => key !== 'id' && key !== 'state');
+}
 
 // Marks the row of the trial under the pointer, without rendering the rows again.
 function useHovered(frame: { current: HTMLElement | null }): void {

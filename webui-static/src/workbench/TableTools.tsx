@@ -114,7 +114,7 @@ function Groups({ kind, view, names, change }: Props) {
     <Menu label={view.groups.length > 0 ? `Group (${view.groups.length})` : 'Group'}>
       {() => (
         <>
-          <ul class="picker">
+          <ul class="picker simple">
             {offered.map((key) => (
               <li key={key}>
                 <label class="check">

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
 import { Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, isEnded, metric, progressOf, span } from '../format';
+import { bytes, decimals, digits, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
 import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
@@ -19,7 +19,7 @@ export interface Column {
 
 const Best = ({ run }: { run: Run }) => {
   const { experiment, trial } = run;
-  const text = metric(run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric);
+  const text = digits(run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric);
   const best = run.kind === 'experiment' ? experiment.bestTrialId : undefined;
   return text !== '' && best ? (
     <a href={paths.trial(best)} aria-label={`Best trial of experiment ${run.id}: ${text}`}>
@@ -126,14 +126,20 @@ const CELL_CHARACTER = 8;
 const HEAD_CHARACTER = 7;
 const PADDING = 24;
 
-// An open column as wide as its values, and as text if none of the rows has a number in it.
+// An open column as wide as its values, with the points of its numbers below each other, and as text if none of the rows has a number in it.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (!openPrefix(one.key)) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
   if (values.length === 0) return one;
   const longest = Math.max(...values.map((value) => valueText(value).length));
   const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
-  return { ...one, width: Math.min(200, Math.max(56, width)), number: values.some((value) => typeof value === 'number') };
+  const numbers = values.filter((value) => typeof value === 'number');
+  const places = decimals(numbers);
+  const cell = (run: Run): string => {
+    const value = valueOf(run, one.key);
+    return typeof value === 'number' && places !== undefined ? value.toFixed(places) : valueText(value);
+  };
+  return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, cell };
 };
 
 export const valueText = (value: JsonValue | undefined): string =>
