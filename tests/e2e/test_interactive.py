@@ -251,7 +251,7 @@ class Interactive(unittest.TestCase):
         # Later files are seen, too.
         (events / "events.out.tfevents.2").write_bytes(b"scalars")
         self.assertEqual(len(self.get(f"/proxy/{board}/data")["files"]), 2)
-        row = self.get("/api/v1/tensorboards")["tensorboards"][0]
+        row = next(row for row in self.get("/api/v1/tensorboards")["tensorboards"] if row["id"] == board)
         self.assertEqual((row["experimentIds"], row["trialIds"]), ([experiment], []))
         refused = self.cluster.run_det("command", "run", "--config", f"event_files=[{{base: {storage}, below: x, name: y}}]",
                                        "true")

@@ -33,7 +33,7 @@ AGENT = """
 master: {master}
 join_token_file: {token}
 {slots}
-stop_timeout: 5s
+stop_timeout: {stop_timeout}
 bind_mounts: {mounts}:rw
 """
 
@@ -129,9 +129,10 @@ class Pool:
     """A cluster whose default pool is supplied by a Slurm of its own. `provider`: further keys of the provider.
     `programs`: a directory before the others on the master's PATH. `sbatch`: further options of sbatch. `rest`: the
     master uses slurmrestd, and has no commands of Slurm. `gpus`: imaginary GPUs of a node; without them, agents have
-    artificial slots."""
+    artificial slots. `stop_timeout`: of the agents."""
 
-    def __init__(self, slurm_options=(), master_options=(), programs="", sbatch=(), rest=False, gpus=0, **provider):
+    def __init__(self, slurm_options=(), master_options=(), programs="", sbatch=(), rest=False, gpus=0, stop_timeout="5s",
+                 **provider):
         self.slurm = Slurm("--gpus", str(gpus), *(["--rest"] if rest else []), *slurm_options)
         self.before = dict(os.environ)
         os.environ.update(self.slurm.settings)
@@ -151,7 +152,7 @@ class Pool:
             self.close()
             raise
         slots = "slot_type: cuda" if gpus else "artificial_slots: 2"
-        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir, slots=slots,
+        (dir / "agent.yaml").write_text(AGENT.format(master=self.cluster.address, mounts=self.cluster.dir, slots=slots, stop_timeout=stop_timeout,
                                                      token=self.cluster.dir / "master" / "agent-join-token"))
 
     def write_agent(self, agent, gpus):

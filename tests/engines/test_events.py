@@ -3,6 +3,7 @@ determines, while trials train on pilots with some of the GPUs of a node. Afterw
 (tests/chaos/checks.py), no trial has used a GPU of another job, no batch was trained twice unless a process was killed,
 and no job and no process is left. DET_EVENTS_SEED and DET_EVENTS choose the seed and the number of events; `tests/run.sh --long` has 500.
 """
+import datetime
 import json
 import os
 import random
@@ -26,6 +27,7 @@ LONG = os.environ.get("DET_TEST_LONG") == "1"
 SEED = int(os.environ.get("DET_EVENTS_SEED", "1"))
 EVENTS = int(os.environ.get("DET_EVENTS", "500" if LONG else "20"))
 AT_WORK = 4  # experiments that have not ended
+RECORDING = 4  # seconds for a trial to reach a master that is back, and to save
 FINISH = 240 if not LONG else 900  # seconds from the last event to the end of everything
 NODES = ("n1", "n2")
 GPUS = 3  # of a node; a pilot has two of them
@@ -71,6 +73,24 @@ class Events:
                    for job in re.findall(r"\] job (\d+) abort completed", path.read_text(errors="replace"))}
         self.killed |= {run for run, job in self.gpus.job_of_run.items() if job in aborted}
         return aborted
+
+    def excuse_silent_master(self):
+        """Notes runs that were ended at the end of their grace when the master, which records checkpoints, was away in it
+        and not back for long enough."""
+        when = lambda line: datetime.datetime.fromisoformat(line[:26])  # noqa: E731
+        for path in self.slurm.dir.glob("pilot-*.log"):
+            stop, back = None, None  # times; back: of the last connection, None while there is none
+            for line in path.read_text(errors="replace").splitlines():
+                if "agent is stopping" in line:
+                    stop = stop or when(line)
+                elif "no connection to the master" in line:
+                    back = None
+                elif "connected to the master" in line:
+                    back = when(line)
+                ended = re.search(r"(?:SIGKILL|ended) allocation=(\d+)\.[0-9a-f-]+\.(\d+)", line)
+                if ended and stop and not line.endswith('exit="exit code 0"'):
+                    if back is None or (back > stop and (when(line) - back).total_seconds() < RECORDING):
+                        self.killed.add((int(ended[1]), int(ended[2])))
 
     def excuse_node(self, node):
         self.excuse(lambda agent: self.gpus.agents[agent].node == node)
@@ -185,7 +205,8 @@ class Events:
 
 class RandomEvents(unittest.TestCase):
     def setUp(self):
-        pool = Pool(("--kill-wait", "20"), TIMERS, gpus=GPUS, gres="gpu:2", max_pilots=3, max_nodes=2, idle_timeout="3s")
+        pool = Pool(("--kill-wait", "20"), TIMERS, gpus=GPUS, gres="gpu:2", stop_timeout="14s", max_pilots=3, max_nodes=2,
+                    idle_timeout="3s")
         self.addCleanup(pool.close)
         self.pool, self.slurm, self.cluster = pool, pool.slurm, pool.cluster
         self.gpus = GpuWatch(self.slurm, self.cluster.url)
@@ -258,10 +279,11 @@ class RandomEvents(unittest.TestCase):
             print(self.evidence())
             raise error
         aborted = self.events.excuse_aborted()
+        self.events.excuse_silent_master()
         shared = {text: when for text, when in self.gpus.problems.items() if not aborted & set(re.findall(r"job (\d+)", text))}
         books = Books(self.cluster, self.cluster.dir / "ledger")
         repeated = self.repeated_batches(books)
-        lost = [f"trial {trial} lost the reports of batches {steps[0]} to {steps[-1]} of its run {run}"
+        lost = [f"trial {trial} trained batches {steps[0]} to {steps[-1]} of its run {run} again"
                 for (trial, run), steps in repeated.items() if LONG]
         problems = (books.lost() + books.doubled_or_missing(self.whole) + books.searches() + books.overlaps() +
                     books.checkpoints_without_files(self.cluster.dir / "checkpoints", set()) + books.unfinished() +
