@@ -1,5 +1,5 @@
-"""Runs Determined's tutorials and feature examples, unmodified, with its own client: examples_walk.py EXAMPLES MASTER.
-Experiments run on the cluster, detached ones in processes of this machine. Ends with `N passed, N failed`."""
+"""Runs Determined's tutorials and feature examples, unmodified, with its own client: examples_walk.py EXAMPLES MASTER
+[PART...], only those whose names contain a PART. Experiments run on the cluster, detached ones in processes of this machine. Ends with `N passed, N failed`."""
 import os
 import pathlib
 import subprocess
@@ -10,13 +10,13 @@ from determined.experimental import client
 
 CORE, MNIST, CORE_MNIST, DETACHED = ("tutorials/core_api", "tutorials/mnist_pytorch", "tutorials/core_api_pytorch_mnist",
                                      "features/unmanaged")
-# The cluster of the tests has one slot, the examples for several take what they get.
+# Left out: distributed.yaml of core_api_pytorch_mnist, which needs NCCL. The cluster of the tests has one slot, the examples for several take what they get.
 ONE_SLOT = ("--config", "resources.slots_per_trial=1")
 EXPERIMENTS = [
     (CORE, "0_start.yaml"), (CORE, "1_metrics.yaml"), (CORE, "2_checkpoints.yaml"), (CORE, "3_hpsearch.yaml"),
     (CORE, "4_distributed.yaml", *ONE_SLOT),
     (CORE_MNIST, "const.yaml"), (CORE_MNIST, "metrics.yaml"), (CORE_MNIST, "checkpoints.yaml"),
-    (CORE_MNIST, "adaptive.yaml", "--config", "searcher.max_trials=2"), (CORE_MNIST, "distributed.yaml", *ONE_SLOT),
+    (CORE_MNIST, "adaptive.yaml", "--config", "searcher.max_trials=2"),
     (MNIST, "const.yaml"), (MNIST, "adaptive.yaml", "--config", "searcher.max_trials=2"),
     (MNIST, "distributed.yaml", *ONE_SLOT), (MNIST, "dist_random.yaml"),
     (DETACHED, "1.yaml"), (DETACHED, "2.yaml"), (DETACHED, "3.yaml", *ONE_SLOT),
@@ -24,6 +24,9 @@ EXPERIMENTS = [
 PROCESSES = [("1_singleton.py",), ("2_checkpoints.py",),
              ("-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=2", "--master_addr", "127.0.0.1", "--master_port",
               "29400", "--max_restarts", "0", "3_torch_distributed.py")]
+
+
+DETAIL = 4000  # characters of the output of what fails
 
 
 def newest():
@@ -39,7 +42,7 @@ def run_on_cluster(examples, directory, config, *options):
     state = newest().wait() if done.returncode == 0 else None
     if state == client.ExperimentState.COMPLETED:
         return None
-    return f"exit {done.returncode}, {state}: " + (done.stderr or done.stdout)[-400:].replace("\n", " | ")
+    return f"exit {done.returncode}, {state}: " + (done.stderr or done.stdout)[-DETAIL:].replace("\n", " | ")
 
 
 def run_detached(examples, *words):
@@ -49,7 +52,7 @@ def run_detached(examples, *words):
     made = newest()
     if done.returncode != 0 or (before and made.id == before.id):
         return f"exit {done.returncode}: {done.stderr[-400:]}"
-    trials = made.get_trials()
+    trials = made.list_trials()
     steps = [metric.steps_completed for trial in trials for metric in trial.iter_metrics(group="training")]
     return None if made.state == client.ExperimentState.COMPLETED and len(steps) == 100 else f"{made.state}, {len(steps)} reports"
 
@@ -58,14 +61,16 @@ def main():
     examples = pathlib.Path(sys.argv[1])
     os.environ["DET_MASTER"] = sys.argv[2]
     client.login(sys.argv[2])
-    failed = 0
-    for name, call in [*((f"{run[0]}/{run[1]}", lambda run=run: run_on_cluster(examples, *run)) for run in EXPERIMENTS),
-                       *((f"{DETACHED}/{words[-1]}", lambda words=words: run_detached(examples, *words)) for words in PROCESSES)]:
+    failed, parts = 0, sys.argv[3:] or [""]
+    calls = [*((f"{run[0]}/{run[1]}", lambda run=run: run_on_cluster(examples, *run)) for run in EXPERIMENTS),
+             *((f"{DETACHED}/{words[-1]}", lambda words=words: run_detached(examples, *words)) for words in PROCESSES)]
+    calls = [call for call in calls if any(part in call[0] for part in parts)]
+    for name, call in calls:
         begin = time.monotonic()
         why = call()
         failed += why is not None
         print(f"{'ok' if why is None else 'FAILED':7}{name} ({time.monotonic() - begin:.0f} s) {why or ''}", flush=True)
-    print(f"{len(EXPERIMENTS) + len(PROCESSES) - failed} passed, {failed} failed")
+    print(f"{len(calls) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -243,12 +243,12 @@ def walk_sdk(cluster, venv):
                            SOURCE / "e2e_tests" / "tests" / "fixtures" / "noop"], env=env, timeout=600).returncode
 
 
-def walk_examples(cluster, venv):
+def walk_examples(cluster, venv, parts):
     """Runs examples_walk.py. Returns its exit status."""
     env = {**cluster.env, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "NO_PROXY": cluster.listen, "HOME": str(cluster.dir),
            "DET_USER": "determined", "DET_PASS": cluster.user_password}
     return subprocess.run([venv / "bin" / "python", HERE / "examples_walk.py", SOURCE / "examples",
-                           f"http://{cluster.address}"], env=env, timeout=3600).returncode
+                           f"http://{cluster.address}", *parts], env=env, timeout=3600).returncode
 
 
 def main():
@@ -260,7 +260,7 @@ def main():
     parser.add_argument("--limit", type=int, help="seconds for all tests")
     parser.add_argument("--sdk", action="store_true", help="call every public method of the SDK instead of the tests")
     parser.add_argument("--examples", action="store_true", help="run the tutorials and examples instead of the tests")
-    parser.add_argument("tests", nargs="*", help="test files, relative to e2e_tests")
+    parser.add_argument("tests", nargs="*", help="test files, relative to e2e_tests; with --examples: parts of names")
     options = parser.parse_args()
     why = missing()
     if why:
@@ -293,7 +293,7 @@ def main():
             cluster.start_agent("a2", slots=1, options=(*network, "--pool", "walk"))
         prepare_users(cluster, with_roles="rbac" in options.marker)
         if options.sdk or options.examples:
-            return (walk_sdk if options.sdk else walk_examples)(cluster, venv)
+            return walk_sdk(cluster, venv) if options.sdk else walk_examples(cluster, venv, options.tests)
         rows = run_tests(cluster, venv, options)
     counts = show(rows)
     lost = fallen(rows)

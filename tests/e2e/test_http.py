@@ -155,6 +155,28 @@ class Http(unittest.TestCase):
         self.assertIn("aggregation_type", text.split("\n")[0])
         self.assertGreater(len(text.split("\n")), 90)
 
+    def test_a_checkpoint_may_name_its_task_instead_of_its_allocation(self):
+        code = self.cluster.dir / "names-its-task"
+        code.mkdir()
+        (code / "train.py").write_text(
+            "import json, os, urllib.error, urllib.request as r, uuid\n"
+            "head = {'Grpc-Metadata-x-allocation-token': 'Bearer ' + os.environ['DET_SESSION_TOKEN']}\n"
+            "def report(task):\n"
+            "    body = {'uuid': str(uuid.uuid4()), 'taskId': task, 'metadata': {'steps_completed': 1}, 'resources': {}}\n"
+            "    try:\n"
+            "        r.urlopen(r.Request(os.environ['DET_MASTER'] + '/api/v1/checkpoints', json.dumps(body).encode(), head))\n"
+            "        return 200\n"
+            "    except urllib.error.HTTPError as error:\n"
+            "        return error.code\n"
+            "print('reports', report('1.of-another'), report(os.environ['DET_TASK_ID']))\n")
+        id = self.cluster.create(code, "name: names its task\nentrypoint: python3 train.py\nmax_restarts: 0\n"
+                                       "searcher: {name: single, metric: x, max_length: {batches: 1}}\n"
+                                       f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}\n")
+        self.cluster.wait_state(id, "COMPLETED")
+        trial = self.cluster.trial_id(id)
+        self.assertIn("reports 401 200", self.cluster.logs(trial))
+        self.assertEqual(len(self.call("GET", f"/api/v1/trials/{trial}/checkpoints")["checkpoints"]), 1)
+
     def test_a_stranger_cannot_report_for_an_allocation(self):
         for headers in ({}, {"Grpc-Metadata-x-allocation-token": "Bearer nonsense"}):
             request = urllib.request.Request(self.cluster.url + "/api/v1/trials/1/progress", data=b'{"progress": 1}',

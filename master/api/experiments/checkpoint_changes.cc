@@ -91,8 +91,11 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
   if (checkpoint.state() != v1::Checkpoint::STATE_UNSPECIFIED &&
       checkpoint.state() != v1::Checkpoint::STATE_COMPLETED)
     return fail(Code::kInvalidArgument, "state: STATE_COMPLETED is what is reported");
-  TRY_ASSIGN(const Reporter reporter,
-             find_reporter(context_, caller, {.allocation = AllocationId(checkpoint.allocation_id())}));
+  Named named;
+  // Core API v2 of Determined AI names the task only.
+  if (!checkpoint.allocation_id().empty()) named.allocation = AllocationId(checkpoint.allocation_id());
+  if (!checkpoint.task_id().empty()) named.task = TaskId(checkpoint.task_id());
+  TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, named));
   TRY(context_.quotas->check(core::QuotaResource::kCheckpointBytes, reporter.owner));
   const Json metadata = from_struct(checkpoint.metadata());
   const auto steps = metadata.find("steps_completed");
