@@ -10,7 +10,8 @@ from determined.experimental import client
 
 CORE, MNIST, CORE_MNIST, DETACHED = ("tutorials/core_api", "tutorials/mnist_pytorch", "tutorials/core_api_pytorch_mnist",
                                      "features/unmanaged")
-# Left out: distributed.yaml of core_api_pytorch_mnist, which needs NCCL. The cluster of the tests has one slot, the examples for several take what they get.
+# The cluster of the tests has one slot; examples for several slots run on it. Left out: distributed.yaml of
+# core_api_pytorch_mnist, which needs NCCL.
 ONE_SLOT = ("--config", "resources.slots_per_trial=1")
 EXPERIMENTS = [
     (CORE, "0_start.yaml"), (CORE, "1_metrics.yaml"), (CORE, "2_checkpoints.yaml"), (CORE, "3_hpsearch.yaml"),

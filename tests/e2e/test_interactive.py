@@ -276,6 +276,11 @@ class Interactive(unittest.TestCase):
                        {"files": [{"path": "startup-hook.sh", "type": 48, "content": "aWQK", "mode": 420}]}):
             self.assertEqual(launch(**fields)[0], 403, fields)
         self.assertEqual(self.cluster.post("/api/v1/notebooks", {}, vera)[0], 403)
+        # The id of another task does not make a TensorBoard of that task.
+        command = self.det("command", "run", "-d", "--config", "resources.slots=0", "sleep", "600").strip()
+        self.addCleanup(self.cluster.run_det, "command", "kill", command)
+        self.assertEqual(launch(requestId=command)[0], 409)
+        self.assertEqual(self.get(f"/api/v1/tasks/{command}")["task"]["taskType"], "TASK_TYPE_COMMAND")
         status, body = launch(config={"description": "seen by vera", "idle_timeout": "1h", "environment": {}})
         self.assertEqual(status, 200, body)
         own = json.loads(body)["tensorboard"]["id"]

@@ -115,7 +115,8 @@ WorkspaceService::WorkspaceService(const Context& context, Deletions& deletions)
 
 Status WorkspaceService::GetWorkspaces(const Caller& caller, const v1::GetWorkspacesRequest& request,
                                        v1::GetWorkspacesResponse* response) {
-  // A caller who may see only the models of a workspace needs its name to find them.
+  // With the role ModelRegistryViewer a caller sees the models of a workspace, and needs its name to find
+  // them.
   db::WorkspaceFilter filter{.visible = caller.grants.visible(db::Role::kModelRegistryViewer),
                              .name = make_utf8(request.name()),
                              .exact_name = make_utf8(request.name_case_sensitive()),

@@ -89,12 +89,13 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
 
 /// Whether the caller has launched this command before. A command of the same id that the caller may not edit
 /// is reported as a conflict, without details.
-Result<bool> launched_already(const Context& context, const Caller& caller, Action action,
-                              const std::string& id) {
+Result<bool> launched_already(const Context& context, const Caller& caller, const std::string& id) {
   const auto known = db::get_command(context.pool, TaskId(id));
   if (!known && known.error().code == Code::kNotFound) return false;
   if (!known) return tl::unexpected(known.error());
-  if (!authorize(caller, action, Target::kTask, {id}, context.pool))
+  // The right to see a task does not make a TensorBoard of it, whose pages all its viewers may use.
+  const bool own_board = known->interactive.kind == "TENSORBOARD" && known->command.owner == caller.user.id;
+  if (!own_board && !authorize(caller, Action::kRunTasks, Target::kTask, {id}, context.pool))
     return fail(Code::kAlreadyExists, "request_id: used by another command; choose another");
   return true;
 }
@@ -173,7 +174,7 @@ Status launch_command(const Context& context, const Caller& caller, const v1::La
   const std::string id = request.request_id().empty() ? uuid4() : request.request_id();
   if (!is_uuid(id)) return fail(Code::kInvalidArgument, "request_id: a uuid in lower case was expected");
   // A repeat returns the command, whatever its configuration is now.
-  TRY_ASSIGN(const bool known, launched_already(context, caller, interactive.action, id));
+  TRY_ASSIGN(const bool known, launched_already(context, caller, id));
   if (!known) {
     TRY_ASSIGN(const db::WorkspaceRow workspace, workspace_of(context, caller, interactive.action, request));
     TRY_ASSIGN(expconf::ParsedCommand parsed, parse_config(context, caller, request, workspace.id));
