@@ -168,6 +168,10 @@ CREATE INDEX experiments_project ON experiments (project_id);
 -- ten times as wide, because it contains the configuration. Names have at most 256 bytes.
 CREATE INDEX experiments_list ON experiments (id)
     INCLUDE (archived, state, owner_id, project_id, submitted, ended, name);
+-- Searches: the number of experiments that are not archived, the newest first, by name.
+CREATE INDEX experiments_open ON experiments (project_id) WHERE NOT archived;
+CREATE INDEX experiments_newest ON experiments (submitted DESC NULLS LAST, id DESC);
+CREATE INDEX experiments_name ON experiments ((lower(name)) COLLATE "C", id DESC) INCLUDE (name, archived, project_id);
 CREATE INDEX experiments_model ON experiments (model_definition, owner_id) WHERE model_definition <> '';
 CREATE INDEX experiments_ended ON experiments (ended DESC NULLS LAST, id DESC);
 

@@ -2,6 +2,8 @@
 -- experiments, trials and checkpoints, in the transaction of the change.
 CREATE TABLE experiment_summaries (
     experiment_id    bigint PRIMARY KEY REFERENCES experiments ON DELETE CASCADE,
+    project_id       bigint NOT NULL,   -- of the experiment, like archived and words
+    archived         boolean NOT NULL,
     trials           bigint NOT NULL DEFAULT 0,
     checkpoints      bigint NOT NULL DEFAULT 0,  -- completed ones
     checkpoint_bytes bigint NOT NULL DEFAULT 0,
@@ -11,15 +13,16 @@ CREATE TABLE experiment_summaries (
     hparams          jsonb,
     validation       jsonb,             -- metrics of its best validation
     training         jsonb,             -- last training metrics up to then
-    words            text NOT NULL DEFAULT ''  -- name, description and labels of the experiment in lower case
+    words            text NOT NULL      -- name, description and labels of the experiment in lower case
 );
 
 -- Recomputes the best-trial columns of experiment_summaries. Only the ordered writer changes trials, so
 -- nothing can change between reading and writing.
 CREATE FUNCTION summarize_best(experiment bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO experiment_summaries AS s (experiment_id, trial_id, metric, validated, hparams, validation, training)
-    SELECT e.id, t.id, t.best_metric, v.searcher_metric, searchable(t.hparams), searchable(v.metrics), searchable(r.metrics)
+    UPDATE experiment_summaries s
+       SET trial_id = t.id, metric = t.best_metric, validated = v.searcher_metric, hparams = searchable(t.hparams),
+           validation = searchable(v.metrics), training = searchable(r.metrics)
       FROM experiments e
      CROSS JOIN LATERAL (
            (SELECT * FROM trials WHERE experiment_id = e.id AND best_metric IS NOT NULL AND e.smaller_is_better
@@ -39,10 +42,7 @@ BEGIN
            SELECT m.metrics FROM metrics m WHERE m.trial_id = t.id AND m.grp = 'training' AND NOT m.archived
               AND m.steps_completed <= coalesce(v.steps_completed, 9223372036854775807)
             ORDER BY m.steps_completed DESC LIMIT 1) r ON true
-     WHERE e.id = experiment
-    ON CONFLICT (experiment_id) DO UPDATE SET trial_id = EXCLUDED.trial_id, metric = EXCLUDED.metric,
-        validated = EXCLUDED.validated, hparams = EXCLUDED.hparams, validation = EXCLUDED.validation,
-        training = EXCLUDED.training;
+     WHERE e.id = experiment AND s.experiment_id = e.id;
 END
 $$;
 
@@ -55,11 +55,10 @@ DECLARE
 BEGIN
     IF TG_OP = 'INSERT' THEN
         -- The first is the one to show until some have a metric; a new one has none.
-        INSERT INTO experiment_summaries AS s (experiment_id, trials, trial_id, hparams)
-            VALUES (NEW.experiment_id, 1, NEW.id, searchable(NEW.hparams))
-            ON CONFLICT (experiment_id) DO UPDATE SET trials = s.trials + 1,
-                trial_id = coalesce(s.trial_id, EXCLUDED.trial_id),
-                hparams = CASE WHEN s.trial_id IS NULL THEN EXCLUDED.hparams ELSE s.hparams END;
+        UPDATE experiment_summaries s
+           SET trials = s.trials + 1, trial_id = coalesce(s.trial_id, NEW.id),
+               hparams = CASE WHEN s.trial_id IS NULL THEN searchable(NEW.hparams) ELSE s.hparams END
+         WHERE s.experiment_id = NEW.experiment_id;
         IF NEW.best_metric IS NULL THEN
             RETURN NULL;
         END IF;
@@ -80,12 +79,14 @@ BEGIN
 END
 $$;
 
--- Adds the summary of a new experiment, or changes its words.
+-- Adds the summary of a new experiment, or changes the columns that are the experiment's own.
 CREATE FUNCTION summarize_experiment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO experiment_summaries (experiment_id, words)
-        VALUES (NEW.id, lower(concat_ws(chr(10), NEW.name, NEW.description, array_to_string(NEW.labels, chr(10)))))
-        ON CONFLICT (experiment_id) DO UPDATE SET words = EXCLUDED.words;
+    INSERT INTO experiment_summaries (experiment_id, project_id, archived, words)
+        VALUES (NEW.id, NEW.project_id, NEW.archived,
+                lower(concat_ws(chr(10), NEW.name, NEW.description, array_to_string(NEW.labels, chr(10)))))
+        ON CONFLICT (experiment_id) DO UPDATE
+            SET project_id = EXCLUDED.project_id, archived = EXCLUDED.archived, words = EXCLUDED.words;
     RETURN NULL;
 END
 $$;
@@ -107,7 +108,7 @@ END
 $$;
 
 CREATE TRIGGER summarize_new AFTER INSERT ON experiments FOR EACH ROW EXECUTE FUNCTION summarize_experiment();
-CREATE TRIGGER summarize_words AFTER UPDATE OF name, description, labels ON experiments
+CREATE TRIGGER summarize_own AFTER UPDATE OF name, description, labels, project_id, archived ON experiments
     FOR EACH ROW EXECUTE FUNCTION summarize_experiment();
 CREATE CONSTRAINT TRIGGER summarize_new AFTER INSERT ON trials DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION summarize_trial();

@@ -48,8 +48,8 @@ INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, sea
 INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics)
   SELECT id, 1, 'training', 100, now(), json_build_object('loss', best_metric / 2) FROM trials WHERE id > 1;
 RESET session_replication_role;
-INSERT INTO experiment_summaries AS s (experiment_id, trials, words)
-  SELECT e.id, 1, lower(concat_ws(chr(10), e.name, e.description, e.labels[1])) FROM experiments e
+INSERT INTO experiment_summaries AS s (experiment_id, project_id, archived, trials, words)
+  SELECT e.id, e.project_id, e.archived, 1, lower(concat_ws(chr(10), e.name, e.description, e.labels[1])) FROM experiments e
   ON CONFLICT (experiment_id) DO UPDATE SET words = EXCLUDED.words;
 SELECT count(summarize_best(experiment_id)) FROM experiment_summaries;
 VACUUM ANALYZE;

@@ -109,7 +109,7 @@ async function firstPaint() {
         }),
     );
   });
-  figure('web_first_paint_10k_experiments', ms, 'ms', 500);
+  figure('web_first_paint_10k_experiments', ms, 'ms', 250);
 }
 
 async function longSeries() {

@@ -29,8 +29,8 @@ export function copies(table, values, from) {
 export const putMany = (rows) =>
   sql(
     `SET session_replication_role = replica; ${rows} RESET session_replication_role;
-     INSERT INTO experiment_summaries AS s (experiment_id, trials, words)
-     SELECT e.id, count(t.id), lower(concat_ws(chr(10), e.name, e.description, array_to_string(e.labels, chr(10))))
+     INSERT INTO experiment_summaries AS s (experiment_id, project_id, archived, trials, words)
+     SELECT e.id, e.project_id, e.archived, count(t.id), lower(concat_ws(chr(10), e.name, e.description, array_to_string(e.labels, chr(10))))
      FROM experiments e LEFT JOIN trials t ON t.experiment_id = e.id GROUP BY e.id
      ON CONFLICT (experiment_id) DO UPDATE SET trials = EXCLUDED.trials, words = EXCLUDED.words;
      SELECT count(summarize_best(experiment_id)) FROM experiment_summaries`,

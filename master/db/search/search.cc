@@ -63,7 +63,8 @@ class Builder {
   SearchSql take(bool counted) && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
-    const std::string id = runs_ ? "t.id" : "e.id", last = runs_ ? "id" : "id DESC";
+    const std::string id = runs_ ? "t.id" : joins_e() ? "e.id" : "best.experiment_id";
+    const std::string last = runs_ ? "id" : "id DESC";
     std::string page, order;
     if (counted) {
       // A table of its own: for a window function PostgreSQL chooses a plan for the rows of the page alone.
@@ -73,11 +74,11 @@ class Builder {
         keys += ", " + order_[i].sql + " AS " + name;
         order += name + order_[i].direction + ", ";
       }
-      page = "WITH found AS MATERIALIZED (SELECT " + id + " AS id" + keys + tables() + where_ +
+      page = "WITH found AS MATERIALIZED (SELECT " + id + " AS id" + keys + found() +
              ") SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY " + order + last;
     } else {
       for (const SortKey& key : order_) order += key.sql + key.direction + ", ";
-      page = "SELECT " + id + tables() + where_ + " ORDER BY " + order + id + (runs_ ? "" : " DESC");
+      page = "SELECT " + id + " AS id" + found() + " ORDER BY " + order + id + (runs_ ? "" : " DESC");
     }
     return {
         .count = std::move(count_), .page = page + part, .counted = counted, .params = std::move(params_)};
@@ -86,8 +87,12 @@ class Builder {
   void require(const std::string& condition) {
     if (!condition.empty()) where_ += " AND " + condition;
   }
+  /// Adds a condition on a column of the experiment that its summary contains too.
+  void require_of_experiment(std::string before, std::string column) {
+    of_experiment_.push_back({std::move(before), std::move(column)});
+  }
   /// Call after the last condition: the count query then joins no table that only the sort order needs.
-  void end_of_condition() { count_ = "SELECT count(*)" + tables() + where_; }
+  void end_of_condition() { count_ = "SELECT count(*)" + found(); }
   const std::vector<std::string>& problems() const { return problems_; }
   void problem(std::string text) { problems_.push_back(std::move(text)); }
 
@@ -101,8 +106,10 @@ class Builder {
     // Remember which joins the statement needs.
     const auto& known = runs_ ? run_columns() : experiment_columns();
     if (auto found = known.find(name); found != known.end()) {
-      best_ = best_ || found->second.sql.find("best.") != std::string::npos;
-      user_ = user_ || found->second.sql.starts_with("u.");
+      const std::string& sql = found->second.sql;
+      best_ = best_ || sql.find("best.") != std::string::npos;
+      user_ = user_ || sql.starts_with("u.");
+      experiment_ = experiment_ || user_ || sql.starts_with("e.") || sql.find("(e.") != std::string::npos;
       return found->second;
     }
     using Source = std::pair<std::string_view, std::string_view>;
@@ -276,10 +283,12 @@ class Builder {
       // JSON null is sorted last, like NULL.
       const std::string not_null = "nullif(" + found->sql + ", 'null')";
       if (found->kind == ColumnKind::kJson && found->cheap) {
-        // Numbers first: PostgreSQL compares them several times as fast as jsonb.
-        const std::string type = "jsonb_typeof(" + found->sql + ")";
-        order_.push_back({"CASE " + type + " WHEN 'number' THEN " + found->sql + "::numeric END", tail});
-        order_.push_back({"CASE WHEN " + type + " <> 'number' THEN " + not_null + " END", tail});
+        // Numbers first: PostgreSQL sorts them several times as fast as jsonb, and float8 three times as fast
+        // as numeric.
+        order_.push_back({as_number(*found), tail});
+        if (!part.starts_with("validation.") && !part.starts_with("training."))
+          order_.push_back(
+              {"CASE WHEN jsonb_typeof(" + found->sql + ") <> 'number' THEN " + not_null + " END", tail});
       } else if (found->kind == ColumnKind::kJson) {
         order_.push_back({not_null, tail});
       } else if (found->kind == ColumnKind::kText) {
@@ -292,24 +301,32 @@ class Builder {
   }
 
  private:
-  std::string tables() const {
+  /// The summary alone is read where it has all columns.
+  bool joins_e() const { return runs_ || experiment_ || !best_; }
+  /// FROM and WHERE.
+  std::string found() const {
     std::string from =
         runs_ ? " FROM trials t JOIN experiments e ON e.id = t.experiment_id" : " FROM experiments e";
+    if (!joins_e()) from = " FROM experiment_summaries best";
     if (user_) from += " JOIN users u ON u.id = e.owner_id";
     // Every experiment has a row. An outer join would compare conditions after the join.
-    if (best_) from += " JOIN experiment_summaries best ON best.experiment_id = e.id";
+    if (best_ && joins_e()) from += " JOIN experiment_summaries best ON best.experiment_id = e.id";
     if (noted_)
       from += std::string(" LEFT JOIN run_metadata noted ON noted.trial_id = ") +
               (runs_ ? "t.id" : "best.trial_id");
-    return from;
+    std::string where = where_;
+    for (const auto& [before, column] : of_experiment_)
+      where += " AND " + before + (joins_e() ? "e." : "best.") + column;
+    return from + where;
   }
   // Filled in by require() and order().
   std::string where_ = " WHERE true", count_;
   std::vector<SortKey> order_;
+  std::vector<std::pair<std::string, std::string>> of_experiment_;
   Params params_;
   std::vector<std::string> problems_;
   const bool runs_;
-  bool user_ = false, best_ = false, noted_ = false;
+  bool experiment_ = false, user_ = false, best_ = false, noted_ = false;
 };
 
 /// `archived`: whether archived experiments match when the filter does not say it.
@@ -324,15 +341,16 @@ Status add_filter(Builder& builder, const std::string& text, bool archived = fal
       return fail(Code::kInvalidArgument, "filter: kind, conjunction, columnName and operator must be text");
     }
   }
-  if (!archived) builder.require("NOT e.archived");
+  if (!archived) builder.require_of_experiment("NOT ", "archived");
   return {};
 }
 
 void add_place(Builder& builder, const std::optional<std::int64_t>& project, const Visible& visible) {
-  if (project) builder.require("e.project_id = " + builder.parameter(*project));
+  if (project) builder.require_of_experiment("", "project_id = " + builder.parameter(*project));
   if (visible) {
-    builder.require("e.project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (" +
-                    builder.parameter(*visible) + "))");
+    builder.require_of_experiment("",
+                                  "project_id IN (SELECT p.id FROM projects p WHERE p.workspace_id = ANY (" +
+                                      builder.parameter(*visible) + "))");
   }
 }
 

@@ -95,6 +95,18 @@ TEST_CASE("counting joins no table that only the order needs") {
   CHECK_THAT(sql->count, !Catch::Contains("best") && !Catch::Contains("users"));
 }
 
+TEST_CASE("a search by hyperparameters and metrics reads the summaries only") {
+  const auto sql = db::search_sql({.filter = group("and", field("hp.lr", "<", "1")),
+                                   .sort = "validation.loss=asc,numTrials=desc",
+                                   .project = 3,
+                                   .visible = std::vector<std::int64_t>{1}});
+  REQUIRE(sql);
+  for (const std::string& text : {sql->page, sql->count}) {
+    CHECK_THAT(text, Catch::Contains("best.project_id = ") && Catch::Contains("NOT best.archived"));
+    CHECK_THAT(text, !Catch::Contains("experiments e"));
+  }
+}
+
 TEST_CASE("a state is found by its displayed name") {
   const auto sql = db::search_sql({.filter = group("and", field("state", "=", R"("STATE_QUEUED")"))});
   REQUIRE(sql);
@@ -307,6 +319,21 @@ TEST_CASE("the search index follows the best trial through validations, rollback
        {"hp.lr=asc", "hp.text=desc", "training.loss=asc", "validation.loss=asc", "numTrials=asc",
         "checkpointCount=asc", "checkpointSize=desc", "user=asc", "searcherMetricsVal=desc"})
     CHECK(sorted_by(column) == 1);
+  // Archived and moved.
+  store.write({core::PutExperiment{[] {
+    core::Experiment ended = plain_experiment(1);
+    ended.state = core::State::kCompleted;
+    return ended;
+  }()}});
+  const std::string by_metric = "validation.loss=asc";
+  REQUIRE(db::set_archived(pool, ExperimentId(1), true));
+  CHECK(db::search_experiments(pool, {.sort = by_metric})->total == 0);
+  CHECK(db::search_experiments(pool, {.filter = R"({"showArchived":true})", .sort = by_metric})->total == 1);
+  REQUIRE(db::set_archived(pool, ExperimentId(1), false));
+  REQUIRE(pool.query("INSERT INTO projects (id, workspace_id, name, owner_id) VALUES (9, 1, 'other', 1)"));
+  REQUIRE(db::move_experiments(pool, {1}, 9));
+  CHECK(db::search_experiments(pool, {.sort = by_metric, .project = 1})->total == 0);
+  CHECK(db::search_experiments(pool, {.sort = by_metric, .project = 9})->total == 1);
   CHECK(database.value("SELECT string_agg(s::text, '') FROM experiment_summaries s") ==
         database.value("SELECT string_agg(s::text, '') FROM experiment_summaries s, summarize_best(1)"));
 }
