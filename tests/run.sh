@@ -37,8 +37,8 @@ passed=0 failed=0 skipped=0 failures=()
 logs=$root/build/test-logs
 mkdir -p "$logs"
 
-# count NAME LOG STATUS: adds a finished program's own count to the total. A program that ended badly without
-# saying which test failed counts as one failure.
+# count NAME LOG STATUS SECONDS CPU_SECONDS: adds a finished program's own count to the total. A program that ended
+# badly without saying which test failed counts as one failure.
 count() {
   local name=$1 log=$2 status=$3 line s p=0 f=0
   if line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1) && [ -n "$line" ]; then
@@ -54,7 +54,7 @@ count() {
   if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   if [ "$status" -eq 0 ] && [ "$p" -eq 0 ]; then f=$((f + 1)); echo "$name: ran no test" >>"$log"; fi
   passed=$((passed + p)) failed=$((failed + f))
-  printf '%-32s %5d passed %3d failed %6ss\n' "$name" "$p" "$f" "$4"
+  printf '%-32s %5d passed %3d failed %6s s %6s CPU s\n' "$name" "$p" "$f" "${4:-?}" "${5:-?}"
   if [ "$f" -gt 0 ]; then
     failures+=("$name")
     # Without the programs' own messages, which hide the failed check.
@@ -62,19 +62,20 @@ count() {
   fi
 }
 
-# run_program NAME COMMAND…: runs one test program; its output, exit status and seconds are kept in the log folder.
+# run_program NAME COMMAND…: runs one test program; its output, exit status and times are kept in the log folder.
+TIMEFORMAT='%R %U %S'
 run_program() {
-  local name=$1 begin=$SECONDS
+  local name=$1
   shift
-  timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$logs/$name.log" 2>&1 </dev/null
-  echo "$? $((SECONDS - begin))" >"$logs/$name.status"
+  { time timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$logs/$name.times"
+  echo "$? $(awk '{ printf "%.0f %.0f", $1, $2 + $3 }' "$logs/$name.times")" >"$logs/$name.status"
 }
 
 # count_program NAME: counts a program that has ended.
 count_program() {
-  local status seconds
-  read -r status seconds <"$logs/$1.status"
-  count "$1" "$logs/$1.log" "$status" "$seconds"
+  local status seconds cpu
+  read -r status seconds cpu <"$logs/$1.status" || status=1
+  count "$1" "$logs/$1.log" "$status" "$seconds" "$cpu"
 }
 
 # suite_program NAME COMMAND…: runs one test program and counts it.
@@ -86,7 +87,7 @@ suite_program() {
 # catch_suite SUITE PRESET: runs the test programs of a build, as many at a time as there are cores (at most 4),
 # and counts them in the order of catch_programs.
 catch_suite() {
-  local suite=$1 preset=$2 program jobs status seconds
+  local suite=$1 preset=$2 program jobs
   local programs=()
   mapfile -t programs < <(catch_programs "$preset")
   rm -f "$logs/$suite"-*.status
@@ -100,22 +101,24 @@ catch_suite() {
     wait
   )
   for program in "${programs[@]}"; do
-    read -r status seconds <"$logs/$suite-$program.status" || status=1 seconds=0
-    count "$suite-$program" "$logs/$suite-$program.log" "$status" "$seconds"
+    count_program "$suite-$program"
   done
 }
 
 # build PRESET TARGET…: configures and builds, or counts a failure and says why.
 build() {
-  local preset=$1 log=$logs/build-$1.log begin=$SECONDS
+  local preset=$1 log=$logs/build-$1.log
   shift
-  if ! { cmake --preset "$preset" -DDET_TESTS=ON && cmake --build "build/$preset" ${1:+--target} "$@" -- -k 0; } >"$log" 2>&1; then
+  configure_and_build() {
+    cmake --preset "$preset" -DDET_TESTS=ON && cmake --build "build/$preset" ${1:+--target} "$@" -- -k 0
+  }
+  if ! { time configure_and_build "$@" >"$log" 2>&1; } 2>"$log.times"; then
     failed=$((failed + 1)) failures+=("build-$preset")
     echo "build of $preset failed:"
     grep -aE 'error|FAILED' "$log" | head -n 40 | sed 's/^/    /'
     return 1
   fi
-  echo "built $preset in $((SECONDS - begin)) s"
+  awk -v preset="$preset" '{ printf "built %s in %.0f s, %.0f CPU s\n", preset, $1, $2 + $3 }' "$log.times"
 }
 
 # catch_programs PRESET: the test programs of the build. The longest one comes first, so that no core waits for it alone

@@ -22,6 +22,12 @@ Server start_server() {
   REQUIRE(directory);
   auto server = db::PrivateServer::start({.directory = directory->path() + "/postgres"});
   if (!server) FAIL(server.error().message);
+  // Tests kill processes, not the machine.
+  auto admin = db::Connection::open({.url = server->url()});
+  REQUIRE(admin);
+  for (const char* setting : {"fsync = off", "full_page_writes = off"})
+    REQUIRE(admin->script(std::string("ALTER SYSTEM SET ") + setting));
+  REQUIRE(admin->script("SELECT pg_reload_conf()"));
   return {std::move(*directory), std::move(*server)};
 }
 
