@@ -28,6 +28,7 @@
 #include "agent/task/shell_frames.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "common/base/release.h"
 #include "common/base/text.h"
 
 namespace det::agent {
@@ -47,17 +48,10 @@ constexpr int kKeepAliveMs = 60'000;
 /// Exit code of a session whose shell did not start, as in OpenSSH.
 constexpr int kNoShell = 255;
 
-template <auto Release>
-struct Releases {
-  template <typename T>
-  void operator()(T* object) const {
-    Release(object);
-  }
-};
-using Key = std::unique_ptr<ssh_key_struct, Releases<ssh_key_free>>;
-using Bind = std::unique_ptr<ssh_bind_struct, Releases<ssh_bind_free>>;
-using Connection = std::unique_ptr<ssh_session_struct, Releases<ssh_free>>;
-using Event = std::unique_ptr<ssh_event_struct, Releases<ssh_event_free>>;
+using Key = std::unique_ptr<ssh_key_struct, ReleaseWith<ssh_key_free>>;
+using Bind = std::unique_ptr<ssh_bind_struct, ReleaseWith<ssh_bind_free>>;
+using Connection = std::unique_ptr<ssh_session_struct, ReleaseWith<ssh_free>>;
+using Event = std::unique_ptr<ssh_event_struct, ReleaseWith<ssh_event_free>>;
 
 /// Variables that a client may set.
 bool is_passed(const std::string& name) {

@@ -7,9 +7,9 @@
 #include "cli/output/print.h"
 #include "common/archive/archive.h"
 #include "common/base/openmp.h"
-#include "common/base/throughput.h"
 #include "common/base/units.h"
 #include "common/build/cache.h"
+#include "common/metrics/throughput.h"
 
 namespace det::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/clock.h"
-#include "common/base/throughput.h"
+#include "common/metrics/throughput.h"
 #include "det/v1/common.pb.h"
 
 namespace det::cli {

@@ -49,9 +49,9 @@ namespace det {
 namespace {
 
 using namespace openssl;
-using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
-using Request = std::unique_ptr<X509_REQ, FreeWith<X509_REQ_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
+using Key = std::unique_ptr<EVP_PKEY, ReleaseWith<EVP_PKEY_free>>;
+using Request = std::unique_ptr<X509_REQ, ReleaseWith<X509_REQ_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, ReleaseWith<X509_EXTENSION_free>>;
 
 constexpr int kMaxName = 64;  // maximum of a common name (RFC 5280, ub-common-name)
 constexpr int kSerialBits = 127;
@@ -113,7 +113,7 @@ bool set_name(X509_NAME* name, const std::string& text) {
 
 bool set_serial(X509* certificate) {
   // A random serial needs no counter on disk. RFC 5280 requires a positive number of at most 20 octets.
-  const std::unique_ptr<BIGNUM, FreeWith<BN_free>> number(BN_new());
+  const std::unique_ptr<BIGNUM, ReleaseWith<BN_free>> number(BN_new());
   return number && BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1 &&
          BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
 }

@@ -8,20 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/release.h"
 #include "common/base/result.h"
 
 namespace det::openssl {
 
-/// `std::unique_ptr<SSL, FreeWith<SSL_free>>` releases its object with SSL_free.
-template <auto kFree>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, FreeWith<BIO_free>>;
-using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Bio = std::unique_ptr<BIO, ReleaseWith<BIO_free>>;
+using Certificate = std::unique_ptr<X509, ReleaseWith<X509_free>>;
 
 /// Returns OpenSSL's last error as kInternal and clears its per-thread error queue, so that later calls do
 /// not report it.

@@ -14,7 +14,7 @@
 namespace det {
 namespace {
 
-using SshKey = std::unique_ptr<EVP_PKEY, openssl::FreeWith<EVP_PKEY_free>>;
+using SshKey = std::unique_ptr<EVP_PKEY, ReleaseWith<EVP_PKEY_free>>;
 
 constexpr std::string_view kKeyType = "ecdsa-sha2-nistp256", kCurve = "nistp256";
 /// Bytes of an uncompressed point of P-256.

@@ -18,8 +18,8 @@ namespace det {
 namespace {
 
 using namespace openssl;
-using Context = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
-using Tls = std::unique_ptr<SSL, FreeWith<SSL_free>>;
+using Context = std::unique_ptr<SSL_CTX, ReleaseWith<SSL_CTX_free>>;
+using Tls = std::unique_ptr<SSL, ReleaseWith<SSL_free>>;
 
 /// Polls one descriptor. False at the deadline.
 bool wait_for(int fd, short events, MonoTime deadline) {
@@ -35,7 +35,7 @@ Result<UniqueFd> connect_to(const std::string& host, int port, MonoTime deadline
   if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); code != 0)
     return fail(Code::kUnavailable, where + ": " + ::gai_strerror(code));
   // Tries every address within one common deadline.
-  const std::unique_ptr<addrinfo, FreeWith<::freeaddrinfo>> all(found);
+  const std::unique_ptr<addrinfo, ReleaseWith<::freeaddrinfo>> all(found);
   std::string why = "no address";
   for (const addrinfo* each = found; each; each = each->ai_next) {
     UniqueFd fd(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -22,8 +22,8 @@ Identity authority() {
 bool is_verified(const std::string& authority, const std::string& pem) {
   using namespace openssl;
   const Certificate anchor = read_next(reader(authority).get()), subject = read_next(reader(pem).get());
-  const std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>> store(X509_STORE_new());
-  const std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
+  const std::unique_ptr<X509_STORE, ReleaseWith<X509_STORE_free>> store(X509_STORE_new());
+  const std::unique_ptr<X509_STORE_CTX, ReleaseWith<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
   return anchor && subject && X509_STORE_add_cert(store.get(), anchor.get()) == 1 &&
          X509_STORE_CTX_init(context.get(), store.get(), subject.get(), nullptr) == 1 &&
          X509_verify_cert(context.get()) == 1;

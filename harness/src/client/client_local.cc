@@ -10,7 +10,7 @@
 
 #include "common/base/files.h"
 #include "common/base/shared.h"
-#include "common/base/throughput.h"
+#include "common/metrics/throughput.h"
 #include "harness/src/client/client.h"
 
 namespace det {

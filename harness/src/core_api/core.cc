@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "common/base/json.h"
-#include "common/base/metric_limits.h"
 #include "common/base/text.h"
+#include "common/metrics/limits.h"
 #include "common/storage/location.h"
 #include "common/yaml/yaml.h"
 #include "harness/src/base/collective_log.h"

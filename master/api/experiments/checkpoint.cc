@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/release.h"
 #include "det/v1/checkpoint.methods.h"
 #include "master/api/convert/convert.h"
 #include "master/api/experiments/reporter.h"
@@ -44,15 +45,8 @@ la_ssize_t write_output(archive*, void* data, const void* bytes, std::size_t cou
   return static_cast<la_ssize_t>(count);
 }
 
-struct FreeArchive {
-  void operator()(archive* a) const { archive_write_free(a); }
-};
-struct FreeEntry {
-  void operator()(archive_entry* e) const { archive_entry_free(e); }
-};
-
 Status pack_file(archive* writer, const std::string& path, const OpenFile& file) {
-  const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+  const std::unique_ptr<archive_entry, ReleaseWith<archive_entry_free>> entry(archive_entry_new());
   archive_entry_set_pathname(entry.get(), path.c_str());
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   // Permissions and owners of the storage are not copied.
@@ -104,7 +98,7 @@ class Download final : public PacedStream<v1::DownloadCheckpointRequest, v1::Dow
 Status pack(const StoredCheckpoint& checkpoint, const std::map<std::string, std::int64_t>& files,
             const std::function<bool(std::string)>& sink) {
   Output output{sink, {}};
-  std::unique_ptr<archive, FreeArchive> writer(archive_write_new());
+  std::unique_ptr<archive, ReleaseWith<archive_write_free>> writer(archive_write_new());
   archive_write_set_format_pax_restricted(writer.get());
   archive_write_add_filter_gzip(writer.get());
   // Level 1: checkpoints hardly compress, and the download should not be bound by the CPU.

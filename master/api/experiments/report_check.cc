@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/json.h"
-#include "common/base/metric_limits.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
+#include "common/metrics/limits.h"
 #include "common/storage/checkpoint_files.h"
 #include "master/db/ingest/bulk.h"
 

@@ -1,4 +1,4 @@
-#include "agent/log_ship.h"
+#include "agent/master_link/log_ship.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "common/base/throughput.h"
+#include "common/metrics/throughput.h"
 
 #include <algorithm>
 #include <cmath>
