@@ -388,6 +388,7 @@ v1::Hello Agent::hello() const {
     out->set_type(device.type);
     out->set_brand(device.brand);
     out->set_uuid(device.uuid);
+    out->set_link_group(device.link);
   }
   for (const Held& held : core_.held()) *hello.add_held() = update_of(held.id, held.phase, held.exit);
   return hello;

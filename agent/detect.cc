@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "common/base/files.h"
 #include "common/base/text.h"
-#include "common/gpu/nvml.h"
 
 namespace det::agent {
 namespace {
@@ -28,14 +28,62 @@ std::vector<Device> numbered(const std::string& type, const std::string& brand, 
   return devices;
 }
 
+using Gpus = std::vector<std::size_t>;
+
+bool connected(const NvLinks& left, const NvLinks& right) {
+  const auto leads_to = [](const NvLinks& from, const NvLinks& to) {
+    return std::find(from.peers.begin(), from.peers.end(), to.address) != from.peers.end();
+  };
+  return (left.nvswitch && right.nvswitch) || (leads_to(left, right) && leads_to(right, left));
+}
+
+/// Extends `clique`, GPUs that are all connected to each other, by some of `candidates`, GPUs that are
+/// connected to all of it, and stores the result in `largest` if it has more GPUs. A machine has few GPUs,
+/// and a complete clique is found first, so the search is short.
+void extend(const std::vector<NvLinks>& gpus, Gpus& clique, const Gpus& candidates, Gpus& largest) {
+  if (clique.size() > largest.size()) largest = clique;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (clique.size() + candidates.size() - i <= largest.size()) return;
+    Gpus rest;
+    for (std::size_t j = i + 1; j < candidates.size(); ++j)
+      if (connected(gpus[candidates[i]], gpus[candidates[j]])) rest.push_back(candidates[j]);
+    clique.push_back(candidates[i]);
+    extend(gpus, clique, rest, largest);
+    clique.pop_back();
+  }
+}
+
 }  // namespace
+
+std::vector<int> link_groups(const std::vector<NvLinks>& gpus) {
+  std::vector<int> groups(gpus.size(), 0);
+  Gpus left(gpus.size());
+  std::iota(left.begin(), left.end(), 0);
+  for (int group = 0; !left.empty(); ++group) {
+    Gpus clique, largest;
+    extend(gpus, clique, left, largest);
+    if (group == 0 && largest.size() == 1) break;
+    for (const std::size_t gpu : largest) groups[gpu] = group;
+    std::erase_if(left, [&](std::size_t gpu) {
+      return std::find(largest.begin(), largest.end(), gpu) != largest.end();
+    });
+  }
+  return groups;
+}
 
 std::vector<Device> detect_cuda() {
   std::vector<Device> devices;
   const auto nvml = Nvml::load();
   if (!nvml) return devices;
-  for (GpuName& gpu : nvml->gpus())
-    devices.push_back({"CUDA", std::move(gpu.brand), std::move(gpu.uuid), static_cast<int>(gpu.index)});
+  std::vector<GpuName> gpus = nvml->gpus();
+  const std::vector<int> groups = link_groups(nvml->nvlinks(gpus));
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    devices.push_back({.type = "CUDA",
+                       .brand = std::move(gpus[i].brand),
+                       .uuid = std::move(gpus[i].uuid),
+                       .index = static_cast<int>(gpus[i].index),
+                       .link = groups[i]});
+  }
   return devices;
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/config.h"
 #include "common/base/result.h"
+#include "common/gpu/nvml.h"
 
 namespace det::agent {
 
@@ -17,9 +18,14 @@ struct Device {
   /// Unique on this machine; for CUDA the UUID of the driver.
   std::string uuid;
   int index = -1;  ///< of a CUDA device: its number in NVML
+  int link = 0;    ///< link group: devices of one group are connected by NVLink
   bool operator==(const Device&) const = default;
 };
 
+/// Returns the link group of each GPU. All GPUs of a group are connected to each other by NVLink. The largest
+/// groups are formed first, of GPUs with the lowest indexes; a GPU without NVLink is a group of its own. All
+/// are in group 0 if no two GPUs are connected.
+std::vector<int> link_groups(const std::vector<NvLinks>& gpus);
 /// Returns the CUDA devices, in NVML's order. Loads NVML at run time; returns none without driver or library.
 std::vector<Device> detect_cuda();
 /// Returns the devices that CUDA_VISIBLE_DEVICES (`list`) names: NVML indexes, UUIDs, or prefixes of one

@@ -19,6 +19,8 @@ constexpr unsigned kTemperatureGpu = 0, kClockSm = 1, kClockMemory = 2;
 constexpr unsigned kUncorrected = 1, kSinceDriverLoad = 0;
 constexpr unsigned long long kEventEcc = 0x2, kEventXid = 0x8;
 constexpr unsigned kTextSize = 96;
+constexpr unsigned kMaxLinks = 18, kLinkActive = 1;
+constexpr int kLinkToSwitch = 2;
 
 /// Calls a function that the driver may lack.
 template <typename... Parameters, typename... Arguments>
@@ -35,6 +37,11 @@ struct Nvml::Functions {
   };
   struct Memory {
     unsigned long long total, free, used;
+  };
+  struct Pci {
+    char legacy_address[16];
+    unsigned domain, bus, device, ids, subsystem;
+    char address[32];
   };
   struct EventData {
     NvmlDevice device;
@@ -56,6 +63,10 @@ struct Nvml::Functions {
   NvmlResult (*slowdown)(NvmlDevice, unsigned long long*);
   NvmlResult (*ecc_errors)(NvmlDevice, unsigned, unsigned, unsigned long long*);
   NvmlResult (*remapped_rows)(NvmlDevice, unsigned*, unsigned*, unsigned*, unsigned*);
+  NvmlResult (*pci)(NvmlDevice, Pci*);
+  NvmlResult (*link_state)(NvmlDevice, unsigned, unsigned*);
+  NvmlResult (*link_type)(NvmlDevice, unsigned, int*);
+  NvmlResult (*link_peer)(NvmlDevice, unsigned, Pci*);
   NvmlResult (*event_types)(NvmlDevice, unsigned long long*);
   NvmlResult (*new_events)(void**);
   NvmlResult (*add_events)(NvmlDevice, unsigned long long, void*);
@@ -105,6 +116,10 @@ std::unique_ptr<Nvml> Nvml::load(const char* name) {
       .find(f->slowdown, "nvmlDeviceGetCurrentClocksThrottleReasons")
       .find(f->ecc_errors, "nvmlDeviceGetTotalEccErrors")
       .find(f->remapped_rows, "nvmlDeviceGetRemappedRows")
+      .find(f->pci, "nvmlDeviceGetPciInfo_v3")
+      .find(f->link_state, "nvmlDeviceGetNvLinkState")
+      .find(f->link_type, "nvmlDeviceGetNvLinkRemoteDeviceType")
+      .find(f->link_peer, "nvmlDeviceGetNvLinkRemotePciInfo_v2")
       .find(f->event_types, "nvmlDeviceGetSupportedEventTypes")
       .find(f->new_events, "nvmlEventSetCreate")
       .find(f->add_events, "nvmlDeviceRegisterEvents")
@@ -137,6 +152,33 @@ std::vector<GpuName> Nvml::gpus() const {
     gpus.push_back({i, brand, id});
   }
   return gpus;
+}
+
+std::vector<NvLinks> Nvml::nvlinks(const std::vector<GpuName>& gpus) const {
+  const Functions& f = *functions_;
+  // Of a device at the other end of a link, only these members are set in every version of the driver.
+  const auto address = [](const Functions::Pci& pci) {
+    return std::to_string(pci.domain) + ":" + std::to_string(pci.bus) + ":" + std::to_string(pci.device);
+  };
+  std::vector<NvLinks> all;
+  for (const GpuName& gpu : gpus) {
+    NvLinks& links = all.emplace_back();
+    NvmlDevice device = nullptr;
+    Functions::Pci pci{};
+    if (f.by_index(gpu.index, &device) != kSuccess || call(f.pci, device, &pci) != kSuccess) continue;
+    links.address = address(pci);
+    for (unsigned link = 0; link < kMaxLinks; ++link) {
+      unsigned active = 0;
+      int type = 0;
+      if (call(f.link_state, device, link, &active) != kSuccess || active != kLinkActive) continue;
+      if (call(f.link_type, device, link, &type) == kSuccess && type == kLinkToSwitch) {
+        links.nvswitch = true;
+      } else if (call(f.link_peer, device, link, &pci) == kSuccess) {
+        links.peers.push_back(address(pci));
+      }
+    }
+  }
+  return all;
 }
 
 void Nvml::select(const std::vector<std::string>& uuids) {

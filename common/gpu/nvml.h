@@ -46,6 +46,13 @@ struct GpuName {
   std::string brand, uuid;
 };
 
+/// NVLink connections of a GPU.
+struct NvLinks {
+  std::string address;             ///< of the GPU on the PCI bus
+  std::vector<std::string> peers;  ///< addresses of the devices at the other ends of its active links
+  bool nvswitch = false;           ///< an active link leads to an NVSwitch
+};
+
 /// Returns the UUIDs of the GPUs that CUDA offers a process under CUDA_VISIBLE_DEVICES=`visible` (indices or
 /// UUIDs, which may be abbreviated), in its order; of all GPUs if it is null. "" for one that does not
 /// respond.
@@ -60,6 +67,8 @@ class Nvml {
 
   /// The GPUs that respond, by index.
   std::vector<GpuName> gpus() const;
+  /// Returns the NVLink connections of each of `gpus`.
+  std::vector<NvLinks> nvlinks(const std::vector<GpuName>& gpus) const;
   /// Selects the GPUs of read().
   void select(const std::vector<std::string>& uuids);
   /// One reading per selected GPU, in order.

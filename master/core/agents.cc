@@ -17,6 +17,15 @@ std::map<int, std::string> known_slots(std::map<int, std::string> problems, cons
   return problems;
 }
 
+/// Whether an agent has the devices that it had before. Its links may be others: a failed NVLink splits a
+/// link group.
+bool same_devices(const std::vector<Device>& before, const std::vector<Device>& now) {
+  return std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                    [](const Device& left, const Device& right) {
+                      return left.type == right.type && left.brand == right.brand && left.uuid == right.uuid;
+                    });
+}
+
 /// Time for trials on a disabled agent or slot to save a checkpoint. They are killed afterwards. Draining
 /// waits for their end instead.
 constexpr Duration kDisabledLimit = std::chrono::seconds(10);
@@ -72,6 +81,8 @@ scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
               (agent.leftovers.empty() || owners_.is(Mutant::kLeftoversForgotten)) &&
               (!agent.stopping || owners_.is(Mutant::kStoppingScheduled)) && owners_.pilots.admits(agent.id),
       .exclusive = owners_.pilots.exclusive(agent.id)};
+  for (std::size_t i = 0; i < one.slots.size() && !owners_.is(Mutant::kLinkForgotten); ++i)
+    one.slots[i].link = agent.slots[i].link;
   const auto close_slot = [&](int slot) {
     if (static_cast<std::size_t>(slot) < one.slots.size())
       one.slots[static_cast<std::size_t>(slot)].enabled = false;
@@ -119,7 +130,7 @@ Status Agents::check_connection(const AgentConnected& input) const {
   const std::string& pool = input.pool.empty() ? owners_.options.default_pool : input.pool;
   if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);
   // After a restart of the master only the slots in use are known, not the devices behind them.
-  if (!known.slots.empty() && known.slots != input.slots) return refuse("other devices");
+  if (!known.slots.empty() && !same_devices(known.slots, input.slots)) return refuse("other devices");
   for (const AllocationId& id : held->second) {
     for (int slot : owners_.allocations.at(id).part_on(input.agent)->slots) {
       if (slot >= static_cast<int>(input.slots.size())) return refuse("fewer devices");

@@ -343,7 +343,8 @@ void schedulers_equal_the_core(const Core& core, Broken& broken) {
         const int slot = static_cast<int>(i);
         const bool disabled =
             settings != core.agent_settings().end() && settings->second.disabled_slots.contains(slot);
-        if (agent.slots[i].enabled == (disabled || its->second.slot_problems.contains(slot)))
+        if (agent.slots[i].enabled == (disabled || its->second.slot_problems.contains(slot)) ||
+            agent.slots[i].link != its->second.slots[i].link)
           broken.push_back("pool " + name_of_pool + " is wrong about slot " + std::to_string(slot) + " of " +
                            agent.id.value);
       }

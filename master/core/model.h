@@ -178,7 +178,7 @@ struct Device {
   std::string type = "CPU";  ///< "CPU", "CUDA" or "ARTIFICIAL"
   std::string brand;
   std::string uuid;
-  bool operator==(const Device&) const = default;
+  int link = 0;  ///< as in scheduler::Slot
 };
 
 /// The part of an allocation on one agent. A gang has several, in the order of ranks; the first has rank 0.

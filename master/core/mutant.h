@@ -78,6 +78,7 @@ enum class Mutant {
   kOldHelloAccepted,   ///< the delayed first message of an earlier connection replaces a later connection
   kProblemScheduled,   ///< an agent with a problem gets work
   kExcludedScheduled,  ///< a trial runs again on an agent that a log policy has excluded
+  kLinkForgotten,      ///< the scheduler does not know which slots of an agent are connected fast
   kFaultScheduled,     ///< a slot with a problem gets work
   kFaultCounted,       ///< a failure on a slot with a fault consumes a restart
   kCheckSkipped,       ///< an enabled slot gets work before the check of its device has been answered

@@ -97,7 +97,7 @@ inline constexpr int kMaxExamined = 8;
 /// One device of an agent. Its index in Agent::slots is its slot id.
 struct Slot {
   bool enabled = true;
-  int link = 0;  ///< link group: slots of one group are connected fast (NVLink, one NUMA node)
+  int link = 0;  ///< link group: slots of one group are connected fast (NVLink)
   bool operator==(const Slot&) const = default;
 };
 

@@ -107,6 +107,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"work for an agent with a problem", Mutant::kProblemScheduled},
       {"work for a slot with a problem", Mutant::kFaultScheduled},
       {"work for an excluded agent", Mutant::kExcludedScheduled},
+      {"link groups unknown to the scheduler", Mutant::kLinkForgotten},
       {"a failure on a slot with a fault counted", Mutant::kFaultCounted},
       {"work for an enabled slot before its check", Mutant::kCheckSkipped},
       {"a damaged checkpoint stays the newest", Mutant::kDamageForgotten},

@@ -187,7 +187,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
                                .pool = *pool};
     input.ephemeral = hello.ephemeral();
     for (const v1::AgentDevice& device : hello.devices()) {
-      input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid())});
+      input.slots.push_back({make_utf8(device.type()), make_utf8(device.brand()), make_utf8(device.uuid()),
+                             device.link_group()});
     }
     for (const v1::AllocationUpdate& update : hello.held()) {
       auto held = from_proto(update);

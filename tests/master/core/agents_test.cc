@@ -347,6 +347,25 @@ TEST_CASE("an agent cannot reconnect with other devices under running allocation
   CHECK(*bench.connect("a1", 2));
 }
 
+TEST_CASE("a trial gets slots of one link group, and keeps them when the links change") {
+  Bench bench;
+  AgentConnected hello{.agent = AgentId("a1"), .instance = "machine", .session = 1};
+  for (const int link : {1, 2, 1, 2}) hello.slots.push_back({"CUDA", "b", "", link});
+  CHECK(*bench.step(AgentConnected(hello)));
+  auto config = bench.config();
+  config->resources.slots_per_trial = 2;
+  bench.submit(config);
+  REQUIRE(bench.live(kTrial));
+  CHECK(bench.live(kTrial)->parts[0].slots == std::vector<int>{0, 2});
+  hello.session = 2;
+  hello.held = {{bench.live(kTrial)->id, AllocationState::kRunning, {}}};
+  for (Device& device : hello.slots) device.link = 0;
+  CHECK(*bench.step(AgentConnected(hello)));
+  hello.session = 3;
+  hello.slots[0].uuid = "another";
+  CHECK(bench.step(AgentConnected(hello))->error().code == Code::kFailedPrecondition);
+}
+
 TEST_CASE("a request for a pool without agents waits") {
   Bench bench;
   bench.connect("a1", 1);

@@ -1,0 +1,112 @@
+// Slots of GPUs: link groups. NVML is a stand-in that plays a script.
+#include <cstdlib>
+
+#include "agent/detect.h"
+#include "common/base/files.h"
+#include "need.h"
+#include "test_paths.h"
+
+using namespace det;
+using namespace det::agent;
+
+namespace {
+
+/// Machine with scripted GPUs.
+struct Machine {
+  /// `gpus`: as in the file of the stand-in.
+  explicit Machine(const std::string& gpus) {
+    script("gpus", gpus);
+    ::setenv("DET_SCRIPTED_NVML", dir.path().c_str(), 1);
+    // Once loaded, it is found under its name, too.
+    REQUIRE(Nvml::load(build_path("/tests/scripted_nvml/libnvidia-ml.so.1").c_str()));
+  }
+  ~Machine() { ::unsetenv("DET_SCRIPTED_NVML"); }
+  void script(const std::string& file, const std::string& text) {
+    need(write_file_atomic(dir.path() + "/" + file, text));
+  }
+  TemporaryDirectory dir = need(TemporaryDirectory::create());
+};
+
+std::vector<int> groups_of(const std::vector<Device>& devices) {
+  std::vector<int> groups;
+  for (const Device& device : devices) groups.push_back(device.link);
+  return groups;
+}
+
+/// Links both GPUs of each pair. The addresses are the indexes.
+std::vector<NvLinks> linked(std::size_t count, const std::vector<std::pair<int, int>>& pairs) {
+  std::vector<NvLinks> gpus(count);
+  for (std::size_t i = 0; i < count; ++i) gpus[i].address = std::to_string(i);
+  for (const auto& [a, b] : pairs) {
+    gpus[static_cast<std::size_t>(a)].peers.push_back(std::to_string(b));
+    gpus[static_cast<std::size_t>(b)].peers.push_back(std::to_string(a));
+  }
+  return gpus;
+}
+
+}  // namespace
+
+TEST_CASE("GPUs without NVLink are in one link group", "[detect]") {
+  CHECK(link_groups({}).empty());
+  CHECK(link_groups(linked(3, {})) == std::vector<int>{0, 0, 0});
+}
+
+TEST_CASE("GPUs that NVLink connects to each other are a link group", "[detect]") {
+  CHECK(link_groups(linked(4, {{0, 2}, {1, 3}})) == std::vector<int>{0, 1, 0, 1});
+  // A GPU without NVLink beside a pair is alone.
+  CHECK(link_groups(linked(4, {{1, 2}})) == std::vector<int>{1, 0, 0, 2});
+  // A chain is no group of three: its ends are not connected.
+  CHECK(link_groups(linked(3, {{0, 1}, {1, 2}})) == std::vector<int>{0, 0, 1});
+  // The hybrid cube mesh of eight V100: two squares with diagonals, and one link from each corner to the
+  // other square.
+  CHECK(link_groups(linked(8, {{0, 1},
+                               {0, 2},
+                               {0, 3},
+                               {1, 2},
+                               {1, 3},
+                               {2, 3},
+                               {4, 5},
+                               {4, 6},
+                               {4, 7},
+                               {5, 6},
+                               {5, 7},
+                               {6, 7},
+                               {0, 4},
+                               {1, 5},
+                               {2, 6},
+                               {3, 7}})) == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
+  // A link that only one side reports is broken.
+  std::vector<NvLinks> broken = linked(2, {});
+  broken[0].peers.push_back("1");
+  CHECK(link_groups(broken) == std::vector<int>{0, 0});
+}
+
+TEST_CASE("an NVSwitch connects all GPUs that have an active link to it", "[detect]") {
+  std::vector<NvLinks> gpus = linked(16, {});
+  for (NvLinks& gpu : gpus) gpu.nvswitch = true;
+  CHECK(link_groups(gpus) == std::vector<int>(16, 0));
+  gpus[2].nvswitch = false;
+  CHECK(link_groups(gpus)[1] == 0);
+  CHECK(link_groups(gpus)[2] == 1);
+}
+
+TEST_CASE("the agent reports the NVLink connections of the driver as link groups", "[detect]") {
+  Machine machine("GPU-a\nGPU-b\nGPU-c\nGPU-d\n");
+  CHECK(groups_of(detect_cuda()) == std::vector<int>{0, 0, 0, 0});
+  machine.script("0", "link0 3\nlink4 3\n");
+  machine.script("1", "link2 2\n");
+  machine.script("2", "link1 1\n");
+  machine.script("3", "link7 0\n");
+  CHECK(groups_of(detect_cuda()) == std::vector<int>{0, 1, 1, 0});
+  // Without the type of the other end, its address decides.
+  machine.script("1", "link2 2\nno_link_types 1\n");
+  CHECK(groups_of(detect_cuda()) == std::vector<int>{0, 1, 1, 0});
+  machine.script("2", "link1 1\nlink1_inactive 1\n");
+  CHECK(groups_of(detect_cuda()) == std::vector<int>{0, 1, 2, 0});
+  for (const char* gpu : {"0", "1", "2", "3"}) machine.script(gpu, "link0 100\nlink17 100\n");
+  machine.script("3", "");
+  CHECK(groups_of(detect_cuda()) == std::vector<int>{0, 0, 0, 1});
+  // The groups are those of the machine, whichever of its GPUs are visible.
+  const std::vector<Device> visible = need(visible_devices(detect_cuda(), "3,0"));
+  CHECK(groups_of(visible) == std::vector<int>{1, 0});
+}
