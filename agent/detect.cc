@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
+#include <set>
 
 #include "common/base/files.h"
 #include "common/base/text.h"
@@ -76,13 +78,19 @@ std::vector<Device> detect_cuda() {
   const auto nvml = Nvml::load();
   if (!nvml) return devices;
   std::vector<GpuName> gpus = nvml->gpus();
-  const std::vector<int> groups = link_groups(nvml->nvlinks(gpus));
-  for (std::size_t i = 0; i < gpus.size(); ++i) {
+  std::vector<GpuName> whole;
+  std::copy_if(gpus.begin(), gpus.end(), std::back_inserter(whole),
+               [](const GpuName& gpu) { return gpu.mig_gpu.empty(); });
+  const std::vector<int> groups = link_groups(nvml->nvlinks(whole));
+  const int mig_group = groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end()) + 1;
+  auto group = groups.begin();
+  for (GpuName& gpu : gpus) {
     devices.push_back({.type = "CUDA",
-                       .brand = std::move(gpus[i].brand),
-                       .uuid = std::move(gpus[i].uuid),
-                       .index = static_cast<int>(gpus[i].index),
-                       .link = groups[i]});
+                       .brand = std::move(gpu.brand),
+                       .uuid = std::move(gpu.uuid),
+                       .index = static_cast<int>(gpu.index),
+                       .link = gpu.mig_gpu.empty() ? *group++ : mig_group,
+                       .mig_gpu = std::move(gpu.mig_gpu)});
   }
   return devices;
 }
@@ -94,20 +102,35 @@ Result<std::vector<Device>> visible_devices(const std::vector<Device>& devices, 
     const std::string name(trim(part));
     if (name == "-1" || name == "NoDevFiles") return visible;
     const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
-    std::vector<const Device*> found;
+    std::vector<Device> found;
+    std::set<std::string> named;
     for (const Device& device : devices) {
-      const bool named = number ? name == std::to_string(device.index) : device.uuid.starts_with(name);
-      if (named && !name.empty()) found.push_back(&device);
+      const bool by_gpu = number ? name == std::to_string(device.index) : device.mig_gpu.starts_with(name);
+      if (name.empty() || (!by_gpu && (number || !device.uuid.starts_with(name)))) continue;
+      found.push_back(device);
+      named.insert(by_gpu && !device.mig_gpu.empty() ? device.mig_gpu : device.uuid);
     }
-    if (found.size() != 1) {
+    if (named.size() != 1) {
       return fail(Code::kFailedPrecondition, "CUDA_VISIBLE_DEVICES: no CUDA device is named \"" + name +
                                                  "\"; use the indexes or UUIDs of nvidia-smi -L");
     }
-    if (std::find(visible.begin(), visible.end(), *found[0]) != visible.end())
-      return fail(Code::kFailedPrecondition, "CUDA_VISIBLE_DEVICES: names a device twice: " + name);
-    visible.push_back(*found[0]);
+    for (Device& device : found) {
+      if (std::find(visible.begin(), visible.end(), device) != visible.end())
+        return fail(Code::kFailedPrecondition, "CUDA_VISIBLE_DEVICES: names a device twice: " + name);
+      visible.push_back(std::move(device));
+    }
   }
   return visible;
+}
+
+std::string conflict_of(const std::vector<Device>& devices, bool gang) {
+  const bool mig = std::any_of(devices.begin(), devices.end(),
+                               [](const Device& device) { return !device.mig_gpu.empty(); });
+  if (mig && (gang || devices.size() > 1)) {
+    return "are MIG devices, of which CUDA offers a process only one and which NCCL does not connect; set "
+           "resources.slots_per_trial: 1, or choose a resource pool whose agents have whole GPUs";
+  }
+  return "";
 }
 
 Result<std::vector<Device>> detect_devices(const Settings& settings) {

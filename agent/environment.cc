@@ -22,11 +22,8 @@ int thread_count(const v1::StartAllocation& order, const Surroundings& around) {
 
 std::string visible_cuda(const v1::StartAllocation& order, const Surroundings& around) {
   std::string list;
-  for (const int slot : order.slots()) {
-    if (slot < 0 || slot >= static_cast<int>(around.devices.size())) continue;
-    const Device& device = around.devices[static_cast<std::size_t>(slot)];
+  for (const Device& device : devices_of(order, around.devices))
     if (device.type == "CUDA") list += (list.empty() ? "" : ",") + device.uuid;
-  }
   return list;
 }
 
@@ -91,6 +88,15 @@ void add_trial(const v1::StartAllocation& order, int port_block,
 }
 
 }  // namespace
+
+std::vector<Device> devices_of(const v1::StartAllocation& order, const std::vector<Device>& devices) {
+  std::vector<Device> found;
+  for (const int slot : order.slots()) {
+    if (slot >= 0 && slot < static_cast<int>(devices.size()))
+      found.push_back(devices[static_cast<std::size_t>(slot)]);
+  }
+  return found;
+}
 
 std::string web_address(const std::string& master) {
   return master.find("://") == std::string::npos ? "http://" + master : master;

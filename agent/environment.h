@@ -30,6 +30,9 @@ struct Surroundings {
   std::string master_cert = "", master_cert_name = "";
 };
 
+/// Returns the devices of the slots of a task.
+std::vector<Device> devices_of(const v1::StartAllocation& order, const std::vector<Device>& devices);
+
 /// Returns "http://HOST:PORT" for an address without scheme, as Determined AI's harness expects it.
 std::string web_address(const std::string& master);
 

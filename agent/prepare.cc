@@ -77,6 +77,7 @@ class Preparation {
                   .hang_timeout = std::chrono::seconds(order_.message.hang_timeout_seconds())};
     if (!order_.message.build().empty()) return build_only();
     if (auto exit = check_network()) return exit;
+    if (auto exit = check_slots()) return exit;
     std::vector<std::string> command(order_.message.entrypoint().begin(), order_.message.entrypoint().end());
     if (command.empty()) return failed("entrypoint: must not be empty");
     // A list is never a trial class or a compiled step; a single string is one of them, or a shell command.
@@ -136,6 +137,16 @@ class Preparation {
     const std::string message = need + ", but tasks of agent " + site_.settings.id +
                                 " reach the master only (task_network: cluster); choose another resource "
                                 "pool, or set task_network: host on its agents";
+    log("ERROR", message);
+    return refused(message);
+  }
+
+  /// Refuses slots that one task cannot use together. The scheduler does not know what is behind a slot.
+  std::optional<Exit> check_slots() {
+    const std::string conflict =
+        conflict_of(devices_of(order_.message, site_.devices), order_.message.gang_size() > 1);
+    if (conflict.empty()) return std::nullopt;
+    const std::string message = "slots of agent " + site_.settings.id + " " + conflict;
     log("ERROR", message);
     return refused(message);
   }

@@ -61,11 +61,8 @@ Json rendezvous(const v1::StartAllocation& order) {
 
 Json resources(const v1::StartAllocation& order, const Surroundings& around) {
   Json uuids = Json::array();
-  for (const int slot : order.slots()) {
-    if (slot < 0 || slot >= static_cast<int>(around.devices.size())) continue;
-    const Device& device = around.devices[static_cast<std::size_t>(slot)];
+  for (const Device& device : devices_of(order, around.devices))
     if (device.type == "CUDA") uuids.push_back(device.uuid);
-  }
   return {{"gpu_uuids", uuids}};
 }
 

@@ -92,13 +92,15 @@ void GpuMonitor::run(const Nvml& nvml) {
       settling.clear();
       continue;
     }
-    const int slot = static_cast<int>(event->gpu);
     const auto fault = event->xid ? fault_of_xid(*event->xid) : std::optional<std::string>(kMemoryError);
-    log::warn("error of a GPU", {{"slot", slot},
-                                 {"uuid", devices_[event->gpu].uuid},
-                                 {"xid", event->xid ? std::to_string(*event->xid) : "none"},
-                                 {"cause", fault ? "the device" : "a program"}});
-    if (fault) sinks_.fault({slot, *fault});
+    for (const std::size_t gpu : event->gpus) {
+      const int slot = static_cast<int>(gpu);
+      log::warn("error of a GPU", {{"slot", slot},
+                                   {"uuid", devices_[gpu].uuid},
+                                   {"xid", event->xid ? std::to_string(*event->xid) : "none"},
+                                   {"cause", fault ? "the device" : "a program"}});
+      if (fault) sinks_.fault({slot, *fault});
+    }
   }
 }
 

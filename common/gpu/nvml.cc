@@ -21,6 +21,7 @@ constexpr unsigned long long kEventEcc = 0x2, kEventXid = 0x8;
 constexpr unsigned kTextSize = 96;
 constexpr unsigned kMaxLinks = 18, kLinkActive = 1;
 constexpr int kLinkToSwitch = 2;
+constexpr unsigned kMigMode = 1, kNoInstance = 0xFFFFFFFF;
 
 /// Calls a function that the driver may lack.
 template <typename... Parameters, typename... Arguments>
@@ -63,6 +64,10 @@ struct Nvml::Functions {
   NvmlResult (*slowdown)(NvmlDevice, unsigned long long*);
   NvmlResult (*ecc_errors)(NvmlDevice, unsigned, unsigned, unsigned long long*);
   NvmlResult (*remapped_rows)(NvmlDevice, unsigned*, unsigned*, unsigned*, unsigned*);
+  NvmlResult (*mig_mode)(NvmlDevice, unsigned*, unsigned*);
+  NvmlResult (*mig_count)(NvmlDevice, unsigned*);
+  NvmlResult (*mig_by_index)(NvmlDevice, unsigned, NvmlDevice*);
+  NvmlResult (*gpu_instance)(NvmlDevice, unsigned*);
   NvmlResult (*pci)(NvmlDevice, Pci*);
   NvmlResult (*link_state)(NvmlDevice, unsigned, unsigned*);
   NvmlResult (*link_type)(NvmlDevice, unsigned, int*);
@@ -77,7 +82,8 @@ struct Nvml::Functions {
 std::vector<std::string> visible_gpus(const std::vector<GpuName>& gpus, const char* visible) {
   const unsigned count = gpus.empty() ? 0 : gpus.back().index + 1;
   std::vector<std::string> by_index(count);
-  for (const GpuName& gpu : gpus) by_index[gpu.index] = gpu.uuid;
+  for (const GpuName& gpu : gpus)
+    if (by_index[gpu.index].empty()) by_index[gpu.index] = gpu.uuid;
   if (visible == nullptr) return by_index;
   std::vector<std::string> uuids;
   for (const std::string& piece : split(visible, ',')) {
@@ -85,14 +91,12 @@ std::vector<std::string> visible_gpus(const std::vector<GpuName>& gpus, const ch
     std::size_t index = count;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
     const bool number = error == std::errc() && end == name.data() + name.size();
-    const auto found =
-        number ? by_index.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(index, count))
-               : std::find_if(by_index.begin(), by_index.end(), [&](const std::string& uuid) {
-                   return !name.empty() && uuid.starts_with(name);
-                 });
+    const auto named = std::find_if(gpus.begin(), gpus.end(), [&](const GpuName& gpu) {
+      return !name.empty() && gpu.uuid.starts_with(name);
+    });
     // CUDA ignores the rest after an unknown name.
-    if (found == by_index.end()) break;
-    uuids.push_back(*found);
+    if (number ? index >= count : named == gpus.end()) break;
+    uuids.push_back(number ? by_index[index] : named->uuid);
   }
   return uuids;
 }
@@ -116,6 +120,10 @@ std::unique_ptr<Nvml> Nvml::load(const char* name) {
       .find(f->slowdown, "nvmlDeviceGetCurrentClocksThrottleReasons")
       .find(f->ecc_errors, "nvmlDeviceGetTotalEccErrors")
       .find(f->remapped_rows, "nvmlDeviceGetRemappedRows")
+      .find(f->mig_mode, "nvmlDeviceGetMigMode")
+      .find(f->mig_count, "nvmlDeviceGetMaxMigDeviceCount")
+      .find(f->mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex")
+      .find(f->gpu_instance, "nvmlDeviceGetGpuInstanceId")
       .find(f->pci, "nvmlDeviceGetPciInfo_v3")
       .find(f->link_state, "nvmlDeviceGetNvLinkState")
       .find(f->link_type, "nvmlDeviceGetNvLinkRemoteDeviceType")
@@ -135,22 +143,61 @@ Nvml::~Nvml() {
   functions_->shutdown();
 }
 
-std::vector<GpuName> Nvml::gpus() const {
-  std::vector<GpuName> gpus;
+std::vector<Nvml::Found> Nvml::find() const {
+  const Functions& f = *functions_;
+  std::vector<Found> found;
   unsigned number = 0;
-  if (functions_->count(&number) != kSuccess) return gpus;
+  if (f.count(&number) != kSuccess) return found;
   for (unsigned i = 0; i < number; ++i) {
-    NvmlDevice device = nullptr;
+    Found gpu;
     char brand[kTextSize] = {}, id[kTextSize] = {};
     // A device without UUID cannot be selected by CUDA_VISIBLE_DEVICES.
-    if (functions_->by_index(i, &device) != kSuccess ||
-        functions_->uuid(device, id, kTextSize - 1) != kSuccess) {
+    if (f.by_index(i, &gpu.device) != kSuccess || f.uuid(gpu.device, id, kTextSize - 1) != kSuccess) {
       log::warn("CUDA device does not respond and is not offered", {{"index", i}});
       continue;
     }
-    if (call(functions_->name, device, &brand[0], kTextSize - 1) != kSuccess) brand[0] = '\0';
-    gpus.push_back({i, brand, id});
+    if (call(f.name, gpu.device, &brand[0], kTextSize - 1) != kSuccess) brand[0] = '\0';
+    gpu.name = {i, brand, id};
+    gpu.gpu = gpu.device;
+    unsigned mode = 0, pending = 0;
+    const bool mig = call(f.mig_mode, gpu.device, &mode, &pending) == kSuccess && mode == kMigMode;
+    if (mig) {
+      find_mig_devices(gpu, found);
+    } else {
+      found.push_back(std::move(gpu));
+    }
   }
+  return found;
+}
+
+void Nvml::find_mig_devices(const Found& gpu, std::vector<Found>& found) const {
+  const Functions& f = *functions_;
+  const std::size_t before = found.size();
+  unsigned places = 0;
+  if (call(f.mig_count, gpu.gpu, &places) != kSuccess) places = 0;
+  for (unsigned i = 0; i < places; ++i) {
+    Found mig{.gpu = gpu.gpu};
+    char brand[kTextSize] = {}, id[kTextSize] = {};
+    // A place without a MIG device fails.
+    if (call(f.mig_by_index, gpu.gpu, i, &mig.device) != kSuccess ||
+        f.uuid(mig.device, id, kTextSize - 1) != kSuccess)
+      continue;
+    const bool named = call(f.name, mig.device, &brand[0], kTextSize - 1) == kSuccess;
+    mig.name = {gpu.name.index, named ? brand : gpu.name.brand + " MIG", id, gpu.name.uuid};
+    if (call(f.gpu_instance, mig.device, &mig.gpu_instance) != kSuccess) mig.gpu_instance = kNoInstance;
+    found.push_back(std::move(mig));
+  }
+  if (found.size() == before) {
+    log::warn(
+        "the GPU is in MIG mode without MIG devices and is not offered; create some with nvidia-smi mig, "
+        "or turn MIG mode off",
+        {{"index", gpu.name.index}, {"uuid", gpu.name.uuid}});
+  }
+}
+
+std::vector<GpuName> Nvml::gpus() const {
+  std::vector<GpuName> gpus;
+  for (Found& found : find()) gpus.push_back(std::move(found.name));
   return gpus;
 }
 
@@ -165,7 +212,9 @@ std::vector<NvLinks> Nvml::nvlinks(const std::vector<GpuName>& gpus) const {
     NvLinks& links = all.emplace_back();
     NvmlDevice device = nullptr;
     Functions::Pci pci{};
-    if (f.by_index(gpu.index, &device) != kSuccess || call(f.pci, device, &pci) != kSuccess) continue;
+    if (!gpu.mig_gpu.empty() || f.by_index(gpu.index, &device) != kSuccess ||
+        call(f.pci, device, &pci) != kSuccess)
+      continue;
     links.address = address(pci);
     for (unsigned link = 0; link < kMaxLinks; ++link) {
       unsigned active = 0;
@@ -182,39 +231,47 @@ std::vector<NvLinks> Nvml::nvlinks(const std::vector<GpuName>& gpus) const {
 }
 
 void Nvml::select(const std::vector<std::string>& uuids) {
-  uuids_ = uuids;
-  devices_.assign(uuids.size(), nullptr);
-  for (const GpuName& gpu : gpus()) {
-    const auto place = std::find(uuids.begin(), uuids.end(), gpu.uuid);
-    if (place != uuids.end())
-      functions_->by_index(gpu.index, &devices_[static_cast<std::size_t>(place - uuids.begin())]);
+  const std::vector<Found> present = find();
+  selected_.clear();
+  for (const std::string& uuid : uuids) {
+    const auto place = std::find_if(present.begin(), present.end(),
+                                    [&](const Found& found) { return found.name.uuid == uuid; });
+    selected_.push_back(place != present.end() ? *place : Found{.name = {.uuid = uuid}});
   }
 }
 
 std::vector<GpuReading> Nvml::read() const {
   std::vector<GpuReading> readings;
-  for (void* const device : devices_) readings.push_back(read(device));
+  for (const Found& one : selected_) readings.push_back(read(one));
   return readings;
 }
 
 bool Nvml::watch() {
   bool events = call(functions_->new_events, &events_) == kSuccess;
   if (!events) events_ = nullptr;
-  for (void* const device : devices_) {
-    if (device == nullptr || !events) continue;
+  std::vector<void*> watched;
+  for (const Found& one : selected_) {
+    // The events of MIG devices are those of their GPU.
+    const bool done = std::find(watched.begin(), watched.end(), one.gpu) != watched.end();
+    if (one.gpu == nullptr || done || !events) continue;
+    watched.push_back(one.gpu);
     unsigned long long types = 0;
-    events = call(functions_->event_types, device, &types) == kSuccess &&
-             call(functions_->add_events, device, types & (kEventEcc | kEventXid), events_) == kSuccess;
+    events = call(functions_->event_types, one.gpu, &types) == kSuccess &&
+             call(functions_->add_events, one.gpu, types & (kEventEcc | kEventXid), events_) == kSuccess;
   }
   return events;
 }
 
-GpuReading Nvml::read(void* device) const {
+GpuReading Nvml::read(const Found& selected) const {
   GpuReading reading;
-  reading.lost = device == nullptr;
+  reading.lost = selected.device == nullptr;
   if (reading.lost) return reading;
-  // An unsupported value is absent. A GPU that has fallen off the bus fails every call.
-  const auto good = [&](NvmlResult result) {
+  // An unsupported value is absent, and that of a MIG device is the one of its GPU. A GPU that has fallen off
+  // the bus fails every call.
+  const auto good = [&](auto* function, auto... arguments) {
+    NvmlResult result = call(function, static_cast<NvmlDevice>(selected.device), arguments...);
+    if (result != kSuccess && selected.gpu != selected.device)
+      result = call(function, static_cast<NvmlDevice>(selected.gpu), arguments...);
     reading.lost = reading.lost || result == kGpuIsLost || result == kResetRequired;
     return result == kSuccess;
   };
@@ -223,18 +280,18 @@ GpuReading Nvml::read(void* device) const {
   Functions::Memory memory{};
   unsigned value = 0, corrected = 0, uncorrected = 0, pending = 0, failed = 0;
   unsigned long long number = 0;
-  if (good(call(f.utilization, device, &utilization))) reading.utilization = utilization.gpu / 100.0;
-  if (good(call(f.memory, device, &memory))) {
+  if (good(f.utilization, &utilization)) reading.utilization = utilization.gpu / 100.0;
+  if (good(f.memory, &memory)) {
     reading.memory_used = static_cast<double>(memory.used);
     reading.memory_total = static_cast<double>(memory.total);
   }
-  if (good(call(f.temperature, device, kTemperatureGpu, &value))) reading.temperature = value;
-  if (good(call(f.power, device, &value))) reading.power = value / 1e3;
-  if (good(call(f.clock, device, kClockSm, &value))) reading.sm_clock = value * 1e6;
-  if (good(call(f.clock, device, kClockMemory, &value))) reading.memory_clock = value * 1e6;
-  if (good(call(f.slowdown, device, &number))) reading.slowdown = number;
-  if (good(call(f.ecc_errors, device, kUncorrected, kSinceDriverLoad, &number))) reading.ecc_errors = number;
-  if (good(call(f.remapped_rows, device, &corrected, &uncorrected, &pending, &failed))) {
+  if (good(f.temperature, kTemperatureGpu, &value)) reading.temperature = value;
+  if (good(f.power, &value)) reading.power = value / 1e3;
+  if (good(f.clock, kClockSm, &value)) reading.sm_clock = value * 1e6;
+  if (good(f.clock, kClockMemory, &value)) reading.memory_clock = value * 1e6;
+  if (good(f.slowdown, &number)) reading.slowdown = number;
+  if (good(f.ecc_errors, kUncorrected, kSinceDriverLoad, &number)) reading.ecc_errors = number;
+  if (good(f.remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
     reading.remap_pending = pending != 0;
     reading.remap_failed = failed != 0;
   }
@@ -247,15 +304,20 @@ std::optional<GpuEvent> Nvml::wait(Duration timeout) const {
   if (events_ == nullptr ||
       call(functions_->wait_event, events_, &data, static_cast<unsigned>(milliseconds)) != kSuccess)
     return std::nullopt;
-  GpuEvent event;
-  while (event.gpu < devices_.size() && devices_[event.gpu] != data.device) ++event.gpu;
   // The driver may have opened the GPU again under another handle.
   char id[kTextSize] = {};
-  if (event.gpu == devices_.size() && functions_->uuid(data.device, id, kTextSize - 1) == kSuccess) {
-    const auto place = std::find(uuids_.begin(), uuids_.end(), id);
-    event.gpu = static_cast<std::size_t>(place - uuids_.begin());
+  if (functions_->uuid(data.device, id, kTextSize - 1) != kSuccess) id[0] = '\0';
+  GpuEvent event;
+  for (std::size_t i = 0; i < selected_.size(); ++i) {
+    const Found& one = selected_[i];
+    const std::string& gpu = one.is_mig() ? one.name.mig_gpu : one.name.uuid;
+    const bool same = (one.gpu != nullptr && one.gpu == data.device) || (id[0] != '\0' && gpu == id);
+    // An error that the driver attributes to a part of the GPU concerns the MIG devices in it.
+    const bool elsewhere = one.is_mig() && data.gpu_instance != kNoInstance &&
+                           one.gpu_instance != kNoInstance && data.gpu_instance != one.gpu_instance;
+    if (same && !elsewhere) event.gpus.push_back(i);
   }
-  if (event.gpu == devices_.size()) return std::nullopt;
+  if (event.gpus.empty()) return std::nullopt;
   if (data.type == kEventXid) event.xid = data.data;
   return event;
 }

@@ -35,15 +35,17 @@ struct Slowdown {
 
 /// An error that the driver reports for a GPU.
 struct GpuEvent {
-  std::size_t gpu = 0;  ///< its place in the list of Nvml::select
+  /// Its places in the list of Nvml::select: several if it was selected as its MIG devices.
+  std::vector<std::size_t> gpus;
   /// NVIDIA's number of the error; absent for an uncorrectable memory error.
   std::optional<std::uint64_t> xid;
 };
 
-/// Identity of a GPU.
+/// Identity of a GPU, or of a MIG device: a part of a GPU with memory and processors of its own.
 struct GpuName {
-  unsigned index = 0;
+  unsigned index = 0;  ///< of the GPU
   std::string brand, uuid;
+  std::string mig_gpu = "";  ///< of a MIG device: the UUID of its GPU
 };
 
 /// NVLink connections of a GPU.
@@ -55,7 +57,7 @@ struct NvLinks {
 
 /// Returns the UUIDs of the GPUs that CUDA offers a process under CUDA_VISIBLE_DEVICES=`visible` (indices or
 /// UUIDs, which may be abbreviated), in its order; of all GPUs if it is null. "" for one that does not
-/// respond.
+/// respond. In MIG mode an index names the first MIG device of its GPU, the only one that CUDA offers.
 std::vector<std::string> visible_gpus(const std::vector<GpuName>& gpus, const char* visible);
 
 /// Used by one thread at a time. A function that the driver lacks counts as unsupported.
@@ -65,11 +67,11 @@ class Nvml {
   static std::unique_ptr<Nvml> load(const char* library = "libnvidia-ml.so.1");
   ~Nvml();
 
-  /// The GPUs that respond, by index.
+  /// The GPUs that respond, by index. A GPU in MIG mode is replaced by its MIG devices.
   std::vector<GpuName> gpus() const;
-  /// Returns the NVLink connections of each of `gpus`.
+  /// Returns the NVLink connections of each of `gpus`. MIG devices have none.
   std::vector<NvLinks> nvlinks(const std::vector<GpuName>& gpus) const;
-  /// Selects the GPUs of read().
+  /// Selects the GPUs of read(). One may be selected several times.
   void select(const std::vector<std::string>& uuids);
   /// One reading per selected GPU, in order.
   std::vector<GpuReading> read() const;
@@ -80,11 +82,20 @@ class Nvml {
 
  private:
   struct Functions;
+  /// A GPU or a MIG device.
+  struct Found {
+    GpuName name;
+    void* device = nullptr;     ///< handle; null: it does not respond
+    void* gpu = nullptr;        ///< handle of its GPU
+    unsigned gpu_instance = 0;  ///< of a MIG device
+    bool is_mig() const { return !name.mig_gpu.empty(); }
+  };
   explicit Nvml(std::unique_ptr<Functions> functions);
-  GpuReading read(void* device) const;
+  std::vector<Found> find() const;
+  void find_mig_devices(const Found& gpu, std::vector<Found>& found) const;
+  GpuReading read(const Found& selected) const;
   std::unique_ptr<Functions> functions_;
-  std::vector<std::string> uuids_;  ///< of the selected GPUs
-  std::vector<void*> devices_;      ///< their handles; null: the GPU does not respond
+  std::vector<Found> selected_;
   void* events_ = nullptr;
 };
 

@@ -38,6 +38,21 @@ class ScriptedGpus(unittest.TestCase):
         self.cluster.wait_state(id, "COMPLETED")
         self.assertIn("sees GPU-a,GPU-c.", self.cluster.logs(self.cluster.trial_id(id)))
 
+    def test_a_task_gets_one_mig_device_and_several_are_refused(self):
+        self.start(["GPU-a mig MIG-1 MIG-2"])
+        slots = self.cluster.det_json("slot", "list", "--json")
+        self.assertEqual([slot["device"]["uuid"] for slot in slots], ["MIG-1", "MIG-2"])
+        one = self.create(1, "echo sees $CUDA_VISIBLE_DEVICES.")
+        self.cluster.wait_state(one, "COMPLETED")
+        self.assertRegex(self.cluster.logs(self.cluster.trial_id(one)), r"sees MIG-[12]\.")
+        two = self.create(2, "echo starts", max_restarts=3)
+        self.cluster.wait_state(two, "ERROR")
+        trial = self.cluster.trial_id(two)
+        self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
+        self.assertIn("slots of agent a1 are MIG devices, of which CUDA offers a process only one and which NCCL does not "
+                      "connect; set resources.slots_per_trial: 1", self.cluster.logs(trial))
+        self.assertNotIn("starts", self.cluster.logs(trial))
+
 
 if __name__ == "__main__":
     unittest.main()

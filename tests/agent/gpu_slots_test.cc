@@ -1,5 +1,8 @@
-// Slots of GPUs: link groups. NVML is a stand-in that plays a script.
+// Slots of GPUs: link groups and MIG devices. NVML is a stand-in that plays a script.
+#include <sys/stat.h>
+
 #include <cstdlib>
+#include <fstream>
 
 #include "agent/detect.h"
 #include "common/base/files.h"
@@ -17,12 +20,16 @@ struct Machine {
   explicit Machine(const std::string& gpus) {
     script("gpus", gpus);
     ::setenv("DET_SCRIPTED_NVML", dir.path().c_str(), 1);
+    REQUIRE(::mkfifo((dir.path() + "/events").c_str(), 0600) == 0);
     // Once loaded, it is found under its name, too.
-    REQUIRE(Nvml::load(build_path("/tests/scripted_nvml/libnvidia-ml.so.1").c_str()));
+    REQUIRE(nvml());
   }
   ~Machine() { ::unsetenv("DET_SCRIPTED_NVML"); }
   void script(const std::string& file, const std::string& text) {
     need(write_file_atomic(dir.path() + "/" + file, text));
+  }
+  static std::unique_ptr<Nvml> nvml() {
+    return Nvml::load(build_path("/tests/scripted_nvml/libnvidia-ml.so.1").c_str());
   }
   TemporaryDirectory dir = need(TemporaryDirectory::create());
 };
@@ -109,4 +116,82 @@ TEST_CASE("the agent reports the NVLink connections of the driver as link groups
   // The groups are those of the machine, whichever of its GPUs are visible.
   const std::vector<Device> visible = need(visible_devices(detect_cuda(), "3,0"));
   CHECK(groups_of(visible) == std::vector<int>{1, 0});
+}
+
+TEST_CASE("the MIG devices of a GPU in MIG mode are slots in its place, in a link group of their own",
+          "[detect]") {
+  Machine machine("GPU-a\nGPU-b mig MIG-1 MIG-2\nGPU-c mig\nGPU-d\n");
+  machine.script("0", "link0 3\n");
+  machine.script("1", "link0 100\n");
+  machine.script("3", "link0 0\n");
+  const std::vector<Device> devices = detect_cuda();
+  REQUIRE(devices.size() == 4);
+  CHECK(devices[1] == Device{"CUDA", "Scripted 100 MIG 1g.10gb", "MIG-1", 1, 1, "GPU-b"});
+  CHECK(devices[2].uuid == "MIG-2");
+  CHECK(devices[3].uuid == "GPU-d");
+  CHECK(groups_of(devices) == std::vector<int>{0, 1, 1, 0});
+}
+
+TEST_CASE("CUDA_VISIBLE_DEVICES of the agent names MIG devices, or all of a GPU", "[detect]") {
+  Machine machine("GPU-a\nGPU-b mig MIG-1 MIG-2\nGPU-c mig\n");
+  const std::vector<Device> all = detect_cuda();
+  const auto names = [&](const std::string& list) {
+    std::string joined;
+    for (const Device& device : need(visible_devices(all, list))) joined += device.uuid + " ";
+    return joined;
+  };
+  CHECK(names("MIG-2,GPU-a") == "MIG-2 GPU-a ");
+  CHECK(names("1") == "MIG-1 MIG-2 ");
+  CHECK(names("GPU-b,0") == "MIG-1 MIG-2 GPU-a ");
+  for (const char* bad : {"MIG-", "MIG-3", "2", "GPU-c", "GPU-", "MIG-1,1"}) {
+    CAPTURE(bad);
+    CHECK(visible_devices(all, bad).error().code == Code::kFailedPrecondition);
+  }
+}
+
+TEST_CASE("a process sees the MIG devices of its CUDA_VISIBLE_DEVICES", "[gpu]") {
+  const std::vector<GpuName> gpus{{0, "", "GPU-a"}, {1, "", "MIG-1", "GPU-b"}, {1, "", "MIG-2", "GPU-b"}};
+  CHECK(visible_gpus(gpus, "MIG-2") == std::vector<std::string>{"MIG-2"});
+  CHECK(visible_gpus(gpus, "1,0") == std::vector<std::string>{"MIG-1", "GPU-a"});
+  CHECK(visible_gpus(gpus, "MIG-2,2,0") == std::vector<std::string>{"MIG-2"});
+  CHECK(visible_gpus(gpus, nullptr) == std::vector<std::string>{"GPU-a", "MIG-1"});
+}
+
+TEST_CASE("values that the driver lacks for a MIG device are those of its GPU", "[gpu]") {
+  Machine machine("GPU-a mig MIG-1 MIG-2\n");
+  machine.script("0", "memory_total 80\nmemory_used 70\ntemperature 61\necc 3\n");
+  machine.script("0.1", "memory_total 10\nmemory_used 4\n");
+  const auto nvml = Machine::nvml();
+  nvml->select({"MIG-1", "MIG-2", "MIG-9"});
+  std::vector<GpuReading> readings = nvml->read();
+  REQUIRE(readings.size() == 3);
+  CHECK(readings[0].memory_total == 80);
+  CHECK(readings[1].memory_total == 10);
+  CHECK(readings[1].memory_used == 4);
+  CHECK(readings[1].temperature == 61);
+  CHECK(readings[1].ecc_errors == 3);
+  CHECK_FALSE(readings[1].utilization);
+  CHECK_FALSE(readings[1].lost);
+  CHECK(readings[2].lost);
+  machine.script("0", "lost 1\n");
+  CHECK(nvml->read()[1].lost);
+}
+
+TEST_CASE("an error of a GPU concerns its MIG devices, that of a GPU instance only those in it", "[gpu]") {
+  Machine machine("GPU-a\nGPU-b mig MIG-1 MIG-2\n");
+  const auto nvml = Machine::nvml();
+  nvml->select({"MIG-2", "GPU-a", "MIG-1", "GPU-a"});
+  REQUIRE(nvml->watch());
+  std::ofstream events(machine.dir.path() + "/events");
+  const auto places_of = [&](const std::string& event) {
+    events << event << std::endl;
+    const auto found = nvml->wait(std::chrono::seconds(10));
+    return found ? found->gpus : std::vector<std::size_t>();
+  };
+  CHECK(places_of("1 8 79") == std::vector<std::size_t>{0, 2});
+  CHECK(places_of("1 8 48 1") == std::vector<std::size_t>{2});
+  CHECK(places_of("1 8 48 2") == std::vector<std::size_t>{0});
+  // An instance without a selected device.
+  CHECK(places_of("1 8 48 3").empty());
+  CHECK(places_of("0 8 79") == std::vector<std::size_t>{1, 3});
 }
