@@ -122,19 +122,27 @@ Result<std::unique_ptr<Agent>> Agent::create(Settings settings, const std::strin
   MasterLink master;
   TRY_ASSIGN(master.trust, establish_trust(settings, data.tls()));
   TRY_ASSIGN(master.channel, open_channel(settings.master, master.trust));
+  // Last: from here on the agent starts.
+  std::unique_ptr<Mps> mps;
+  if (settings.slots_per_device > 1) {
+    const bool users = sandbox.level != SandboxReport::Level::kOff && ::geteuid() == 0;
+    TRY_ASSIGN(mps, Mps::start({data.path() + "/mps", devices, settings.slots_per_device, users}));
+  }
   return std::unique_ptr<Agent>(new Agent(std::move(settings), std::move(data), std::move(devices), prefix,
-                                          std::move(events), std::move(watcher), master, std::move(sandbox)));
+                                          std::move(events), std::move(watcher), master, std::move(sandbox),
+                                          std::move(mps)));
 }
 
 Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
              std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master,
-             SandboxReport sandbox)
+             SandboxReport sandbox, std::unique_ptr<Mps> mps)
     : settings_(std::move(settings)),
       data_(std::move(data)),
       events_(std::move(events)),
       watcher_(std::move(watcher)),
       ports_(data_.instance()),
       sandbox_(std::move(sandbox)),
+      mps_(std::move(mps)),
       warm_start_(make_warm_start(settings_, data_, devices, prefix, sandbox_)),
       site_{.settings = settings_,
             .data = data_,
@@ -146,7 +154,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .models = build::models_directory(data_.models()),
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff,
             .own_network = sandbox_.own_network,
-            .groups = sandbox_.groups},
+            .groups = sandbox_.groups,
+            .mps_pipes = mps_ ? mps_->pipes() : ""},
       disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
@@ -206,6 +215,8 @@ void Agent::run() {
     }
     if (const auto deadline = core_.next_deadline(); deadline && mono_now() >= *deadline) feed(Tick{});
   }
+  // No allocation runs any more.
+  if (mps_) mps_->stop();
   log::info("agent stopped", {{"agent", settings_.id}});
 }
 
@@ -325,20 +336,7 @@ void Agent::work(const v1::StorageWork& command) {
   // Storage may hang, so each command gets a thread of its own.
   storage_jobs_[command.number()] =
       std::jthread([work = std::move(work), number = command.number(), events = events_] {
-        const storage::Done done = storage::perform(work);
-        v1::StorageDone answer;
-        answer.set_number(number);
-        answer.mutable_removed()->Assign(done.removed.begin(), done.removed.end());
-        answer.mutable_absent()->Assign(done.absent.begin(), done.absent.end());
-        for (const storage::Found& one : done.found) {
-          v1::StoredCheckpoint* found = answer.add_found();
-          found->set_name(one.name);
-          found->set_cluster_id(one.owner.cluster);
-          found->set_trial_id(one.owner.trial.value);
-          found->set_run(one.owner.run);
-        }
-        answer.set_error(done.error);
-        events->push(std::move(answer));
+        events->push(answer_of(number, storage::perform(work)));
       });
 }
 
@@ -383,13 +381,7 @@ v1::Hello Agent::hello() const {
   // The monotonic clock goes on over restarts of the agent within a boot.
   hello.set_connection(mono_now().micros);
   add_problems(core_.slot_health(), hello.mutable_slot_problems());
-  for (const Device& device : site_.devices) {
-    v1::AgentDevice* out = hello.add_devices();
-    out->set_type(device.type);
-    out->set_brand(device.brand);
-    out->set_uuid(device.uuid);
-    out->set_link_group(device.link);
-  }
+  add_devices(site_.devices, hello);
   for (const Held& held : core_.held()) *hello.add_held() = update_of(held.id, held.phase, held.exit);
   return hello;
 }

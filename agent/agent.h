@@ -14,6 +14,7 @@
 #include "agent/data_dir.h"
 #include "agent/disk_state.h"
 #include "agent/gpu/gpu_monitor.h"
+#include "agent/gpu/mps.h"
 #include "agent/master_link/join.h"
 #include "agent/master_link/link.h"
 #include "agent/master_link/log_ship.h"
@@ -64,7 +65,7 @@ class Agent {
   };
   Agent(Settings settings, DataDir data, std::vector<Device> devices, const std::string& prefix,
         std::shared_ptr<Events> events, std::unique_ptr<Watcher> watcher, const MasterLink& master,
-        SandboxReport sandbox);
+        SandboxReport sandbox, std::unique_ptr<Mps> mps);
   /// Turns the allocations that an earlier agent left into inputs of the core.
   void reattach_allocations();
   /// Precompiles LibTorch's header in the background, so that the first build does not wait for it.
@@ -118,6 +119,7 @@ class Agent {
   const std::unique_ptr<Watcher> watcher_;
   const PortBlock ports_;
   const SandboxReport sandbox_;
+  const std::unique_ptr<Mps> mps_;               ///< null unless slots share GPUs
   const std::unique_ptr<WarmStart> warm_start_;  ///< null if trials cannot be forked
   const Site site_;
   DiskState disk_;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kMaxSlots = 1024;
 constexpr std::int64_t kLeastMemory = 64 << 20;
+constexpr int kMaxSlotsPerDevice = 48;  // clients of an MPS server on a GPU
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -180,6 +181,21 @@ void check_without_sandbox(const Settings& settings, std::vector<Problem>& probl
   need(!settings.container_engine.empty(), "container_engine", "tasks in images need");
 }
 
+/// Checks that GPUs may be divided.
+void check_slots_per_device(const Settings& settings, std::vector<Problem>& problems) {
+  const auto refuse = [&](const std::string& text) {
+    problems.push_back({"E-CFG-RANGE", "slots_per_device", text, "", 0, 0});
+  };
+  const bool cpus = settings.slot_type == SlotType::kCpu || settings.slot_type == SlotType::kNone;
+  if (settings.slots_per_device > kMaxSlotsPerDevice) {
+    refuse("must be from 1 to " + std::to_string(kMaxSlotsPerDevice) + ", got " +
+           std::to_string(settings.slots_per_device));
+  } else if (settings.slots_per_device > 1 && (cpus || settings.artificial_slots > 0)) {
+    refuse(
+        "divides GPUs, and the agent offers none; set it to 1, or slot_type to cuda. cpu_slots divides CPUs");
+  }
+}
+
 /// Options of the sandbox of tasks.
 std::vector<OptionKey> sandbox_keys() {
   using Kind = OptionKey::Kind;
@@ -245,6 +261,10 @@ const OptionTable& option_table() {
             {"slot_type", Kind::kString, "auto",
              "Devices to offer as slots: auto (CUDA devices if present, else CPUs), cuda, cpu or none."},
             {"cpu_slots", Kind::kInt, "1", "Number of slots that share the CPUs, if slots are CPUs."},
+            {"slots_per_device", Kind::kInt, "1",
+             "Number of slots that share each GPU through NVIDIA MPS (nvidia-cuda-mps-control). A task may "
+             "use "
+             "its share of the processors and of the memory. Not for MIG devices."},
             {"artificial_slots", Kind::kInt, "0",
              "Number of slots without a device, for tests. 0: offer devices."},
             {"cache_size", Kind::kBytes, "20 GiB",
@@ -302,6 +322,8 @@ Result<Settings> read_settings(const Options& options) {
   take("slot_type", read_slot_type(options.text("slot_type")), settings.slot_type);
   take("cpu_slots", count("cpu_slots", 1), settings.cpu_slots);
   take("artificial_slots", count("artificial_slots", 0), settings.artificial_slots);
+  take("slots_per_device", count("slots_per_device", 1), settings.slots_per_device);
+  check_slots_per_device(settings, problems);
   take("log_level", parse_log_level(options.text("log_level")), settings.log.level);
   take("sandbox", read_sandbox(options.text("sandbox")), settings.sandbox);
   take("task_network", read_task_network(options.text("task_network")), settings.task_network);

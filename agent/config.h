@@ -44,6 +44,8 @@ struct Settings {
   /// Number of slots that the CPUs are divided into.
   int cpu_slots = 1;
   int artificial_slots = 0;  ///< for tests; 0: real slots
+  /// Number of slots that share each GPU through MPS.
+  int slots_per_device = 1;
   /// Disk limit of the cache of contexts and built models, in bytes.
   std::int64_t cache_bytes = 0;
   /// From SIGTERM until the processes of allocations are ended.

@@ -5,6 +5,7 @@
 //   contexts/DIGEST.tar.gz  cache of contexts
 //   images/ID/              cache of container images; their files are in `root`
 //   models/KEY/             cache of built models, if the agent's user has no cache directory
+//   mps/                    pipes and log of the MPS daemon, if slots share GPUs
 //   tls/                    certificates
 #pragma once
 

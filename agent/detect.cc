@@ -123,12 +123,43 @@ Result<std::vector<Device>> visible_devices(const std::vector<Device>& devices, 
   return visible;
 }
 
+Result<std::vector<Device>> divided(const std::vector<Device>& devices, int slots_per_device) {
+  const std::string setting = "slots_per_device: " + std::to_string(slots_per_device);
+  int groups = 0;
+  for (const Device& device : devices) {
+    groups = std::max(groups, device.link + 1);
+    if (device.mig_gpu.empty()) continue;
+    return fail(Code::kFailedPrecondition,
+                setting + " does not divide MIG devices, and GPU " + device.mig_gpu +
+                    " is in MIG mode; set slots_per_device: 1, or turn MIG mode off");
+  }
+  if (devices.empty())
+    return fail(Code::kFailedPrecondition, setting + " needs a CUDA device, but NVML reports none, or " +
+                                               "CUDA_VISIBLE_DEVICES hides all; set slots_per_device: 1");
+  std::vector<Device> slots;
+  for (int share = 0; share < slots_per_device; ++share) {
+    for (Device device : devices) {
+      device.link += share * groups;
+      slots.push_back(std::move(device));
+    }
+  }
+  return slots;
+}
+
 std::string conflict_of(const std::vector<Device>& devices, bool gang) {
   const bool mig = std::any_of(devices.begin(), devices.end(),
                                [](const Device& device) { return !device.mig_gpu.empty(); });
   if (mig && (gang || devices.size() > 1)) {
     return "are MIG devices, of which CUDA offers a process only one and which NCCL does not connect; set "
            "resources.slots_per_trial: 1, or choose a resource pool whose agents have whole GPUs";
+  }
+  std::set<std::string> gpus;
+  for (const Device& device : devices) {
+    if (device.type == "CUDA" && !gpus.insert(device.uuid).second)
+      return "share GPU " + device.uuid +
+             ", and NCCL needs one for each process; try again when slots of more GPUs are free, use fewer "
+             "slots, "
+             "or choose a resource pool whose agents have slots_per_device: 1";
   }
   return "";
 }
@@ -143,6 +174,7 @@ Result<std::vector<Device>> detect_devices(const Settings& settings) {
       TRY_ASSIGN(cuda, visible_devices(cuda, visible));
     }
     // Reached for kAuto and kCuda.
+    if (settings.slots_per_device > 1) return divided(cuda, settings.slots_per_device);
     if (!cuda.empty()) return cuda;
     if (settings.slot_type == SlotType::kCuda) {
       return fail(

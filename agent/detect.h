@@ -10,7 +10,8 @@
 
 namespace det::agent {
 
-/// A device behind a slot. The slot's id is its position in the list.
+/// A device behind a slot. The slot's id is its position in the list. Slots that share a GPU have equal
+/// UUIDs.
 struct Device {
   std::string type;  ///< "CUDA", "CPU" or "ARTIFICIAL"
   /// Product name, for display.
@@ -35,12 +36,16 @@ std::vector<Device> detect_cuda();
 /// An engine such as Slurm gives a job its devices this way. Errors: kFailedPrecondition (a name without a
 /// device, or a device named twice).
 Result<std::vector<Device>> visible_devices(const std::vector<Device>& devices, const std::string& list);
+/// Returns the slots of GPUs that are `slots_per_device` slots each: one slot of every GPU, then the next
+/// one. The slots of a link group are of different GPUs. Errors: kFailedPrecondition (no GPU, or a MIG
+/// device).
+Result<std::vector<Device>> divided(const std::vector<Device>& devices, int slots_per_device);
 /// Returns why one task cannot use the devices of its slots together, as the end of a sentence; "" if it can.
 /// `gang`: it has slots of other agents, too.
 std::string conflict_of(const std::vector<Device>& devices, bool gang);
 /// Returns the devices to offer. Of the CUDA devices, those that CUDA_VISIBLE_DEVICES of the agent names, in
 /// its order. Errors: kFailedPrecondition (slot_type is cuda and there is no device; those of
-/// visible_devices).
+/// visible_devices and divided).
 Result<std::vector<Device>> detect_devices(const Settings& settings);
 
 }  // namespace det::agent

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "agent/gpu/mps.h"
 #include "agent/ports.h"
 #include "common/base/json.h"
 #include "common/base/openmp.h"
@@ -87,6 +88,14 @@ void add_trial(const v1::StartAllocation& order, int port_block,
   add_ports(order, port_block, variables);
 }
 
+/// Lets a task with slots use its share of a GPU.
+void add_mps(const v1::StartAllocation& order, const Surroundings& around,
+             std::map<std::string, std::string>& variables) {
+  if (around.mps_pipes.empty() || order.slots_size() == 0) return;
+  variables["CUDA_MPS_PIPE_DIRECTORY"] = around.mps_pipes;
+  variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(thread_percentage(around.slots_per_device));
+}
+
 }  // namespace
 
 std::vector<Device> devices_of(const v1::StartAllocation& order, const std::vector<Device>& devices) {
@@ -138,6 +147,7 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
     std::string& libraries = variables["LD_LIBRARY_PATH"];
     libraries = around.driver + (libraries.empty() ? "" : ":" + libraries);
   }
+  add_mps(order, around, variables);
   // After the user's variables, because either of two names is a choice.
   if (needs_spin_count([&](const char* name) { return variables.contains(name); }))
     variables["GOMP_SPINCOUNT"] = kSpinCount;

@@ -202,6 +202,8 @@ class Preparation {
                  ? refused(sandbox.error().message)
                  : lost(sandbox.error());
     }
+    if (sandbox->shm_bytes > 0 && !site_.mps_pipes.empty() && has_gpus())
+      log("WARNING", "resources.shm_size has no effect: tasks that share a GPU have /dev/shm of the machine");
     for (const DriverFile& file : driver_)
       sandbox->mounts.push_back(
           {file.path, std::string(kDriverPlace) + "/" + file.name, SandboxMount::Access::kRead});
@@ -401,6 +403,8 @@ class Preparation {
                               .pass = site_.settings.pass_environment,
                               .image = image_ ? std::optional(image_->env) : std::nullopt,
                               .driver = driver_.empty() ? "" : std::string(kDriverPlace),
+                              .mps_pipes = site_.mps_pipes,
+                              .slots_per_device = site_.settings.slots_per_device,
                               .master_cert = certificate(),
                               .master_cert_name = cert_name};
     std::vector<std::string> refused;

@@ -359,6 +359,11 @@ Result<Sandbox> task_sandbox(const Order& order, const TaskDir& dir, const Site&
   sandbox.mounts.push_back({dir.spec(), dir.spec(), Access::kRead});
   for (const std::string& path : {dir.workdir(), dir.run()})
     sandbox.mounts.push_back({path, path, Access::kWrite});
+  // The MPS server shares memory with its clients.
+  if (!site.mps_pipes.empty() && order.message.slots_size() > 0) {
+    for (const std::string& path : {site.mps_pipes, std::string("/dev/shm")})
+      sandbox.mounts.push_back({path, path, Access::kWrite});
+  }
   TRY(add_bind_mounts(order.message.experiment_config(), dir, site, sandbox));
   if (const auto account = task_account(order.message.experiment_config()))
     TRY(add_account(*account, dir, sandbox));

@@ -68,4 +68,30 @@ v1::DeviceReadings readings_of(const std::vector<GpuReading>& readings) {
   return message;
 }
 
+void add_devices(const std::vector<Device>& devices, v1::Hello& hello) {
+  for (const Device& device : devices) {
+    v1::AgentDevice* out = hello.add_devices();
+    out->set_type(device.type);
+    out->set_brand(device.brand);
+    out->set_uuid(device.uuid);
+    out->set_link_group(device.link);
+  }
+}
+
+v1::StorageDone answer_of(std::int64_t number, const storage::Done& done) {
+  v1::StorageDone answer;
+  answer.set_number(number);
+  answer.mutable_removed()->Assign(done.removed.begin(), done.removed.end());
+  answer.mutable_absent()->Assign(done.absent.begin(), done.absent.end());
+  for (const storage::Found& one : done.found) {
+    v1::StoredCheckpoint* found = answer.add_found();
+    found->set_name(one.name);
+    found->set_cluster_id(one.owner.cluster);
+    found->set_trial_id(one.owner.trial.value);
+    found->set_run(one.owner.run);
+  }
+  answer.set_error(done.error);
+  return answer;
+}
+
 }  // namespace det::agent

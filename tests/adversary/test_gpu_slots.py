@@ -4,14 +4,15 @@ import os
 import pathlib
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
+MPS_CONTROL = pathlib.Path(__file__).resolve().parents[1] / "standins" / "fake_mps_control.sh"
 
 
 class ScriptedGpus(unittest.TestCase):
-    def start(self, gpus, values=None, options=()):
-        """Starts a cluster with an agent. `gpus`, `values`: files of the stand-in."""
+    def start(self, gpus, values=None, options=(), agent=True):
+        """Starts a cluster, with an agent if wanted. `gpus`, `values`: files of the stand-in."""
         self.cluster = Cluster(BUILD)
         self.cluster.__enter__()
         self.addCleanup(self.cluster.close)
@@ -23,7 +24,27 @@ class ScriptedGpus(unittest.TestCase):
             (script / name).write_text(text)
         self.environment = {"LD_LIBRARY_PATH": f"{pathlib.Path(BUILD).resolve()}/tests/scripted_nvml",
                             "DET_SCRIPTED_NVML": str(script)}
-        self.cluster.start_agent(slots=0, options=("--slot-type", "cuda", *options), environment=self.environment)
+        self.options = ("--slot-type", "cuda", *options)
+        if agent:
+            self.start_agent()
+
+    def start_agent(self):
+        self.cluster.start_agent(slots=0, options=self.options, environment=self.environment)
+
+    def share_gpus(self, gpus, *options):
+        """Starts a cluster for an agent whose GPUs are two slots each."""
+        self.start(gpus, options=("--slots-per-device", "2", *options), agent=False)
+        programs = self.cluster.dir / "programs"
+        programs.mkdir()
+        (programs / "nvidia-cuda-mps-control").symlink_to(MPS_CONTROL)
+        self.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+        self.mps = self.cluster.dir / "agent-a1" / "mps"
+
+    def agent_error(self):
+        """Starts an agent that refuses to start. Returns its message."""
+        self.cluster.launch_agent("a1", 0, self.options, self.environment)
+        self.assertEqual(self.cluster.agents.pop("a1").wait(60), 1)
+        return (self.cluster.dir / "agent-a1.log").read_text()
 
     def create(self, slots, script, **more):
         """Creates an experiment that runs a shell script on `slots` slots. Returns its id."""
@@ -52,6 +73,51 @@ class ScriptedGpus(unittest.TestCase):
         self.assertIn("slots of agent a1 are MIG devices, of which CUDA offers a process only one and which NCCL does not "
                       "connect; set resources.slots_per_trial: 1", self.cluster.logs(trial))
         self.assertNotIn("starts", self.cluster.logs(trial))
+
+    def test_tasks_share_a_gpu_through_mps_and_a_gang_gets_different_gpus(self):
+        # Tasks of an agent of root have users of their own in the sandbox.
+        self.share_gpus(["GPU-a", "GPU-b"], "--sandbox", "off")
+        self.start_agent()
+        slots = self.cluster.det_json("slot", "list", "--json")
+        self.assertEqual([slot["device"]["uuid"] for slot in slots], ["GPU-a", "GPU-b", "GPU-a", "GPU-b"])
+        daemon = (self.mps / "pipes" / "nvidia-cuda-mps-control.pid").read_text()
+        hold = self.cluster.dir / "hold"
+        hold.touch()
+        script = ("echo $CUDA_VISIBLE_DEVICES has $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE % by $CUDA_MPS_PIPE_DIRECTORY.; "
+                  f"while [ -e {hold} ]; do sleep 0.05; done; true")
+        one, two = self.create(1, script), self.create(2, script)
+        for id, gpus in ((one, "GPU-a"), (two, "GPU-a,GPU-b")):
+            wait_until("the trial to run", lambda: f"{gpus} has 50 % by {self.mps}/pipes." in
+                       self.cluster.logs(self.cluster.trial_id(id)))
+        # The daemon survives an agent that is killed, as the tasks do.
+        self.cluster.kill_agent()
+        self.start_agent()
+        self.assertEqual((self.mps / "pipes" / "nvidia-cuda-mps-control.pid").read_text(), daemon)
+        hold.unlink()
+        for id in (one, two):
+            self.cluster.wait_state(id, "COMPLETED")
+        self.cluster.stop_agent()
+        self.assertEqual((self.mps / "log" / "commands").read_text().split("\n")[-2:], ["quit", ""])
+        wait_until("the daemon to end", lambda: not pathlib.Path(f"/proc/{daemon.strip()}/environ").exists()
+                   or not pathlib.Path(f"/proc/{daemon.strip()}/cmdline").read_bytes())
+
+    def test_a_task_whose_slots_share_a_gpu_is_refused(self):
+        self.share_gpus(["GPU-a"], "--sandbox", "off")
+        self.start_agent()
+        id = self.create(2, "echo starts", max_restarts=3)
+        self.cluster.wait_state(id, "ERROR")
+        trial = self.cluster.trial_id(id)
+        self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
+        self.assertIn("slots of agent a1 share GPU GPU-a, and NCCL needs one for each process", self.cluster.logs(trial))
+        self.assertNotIn("starts", self.cluster.logs(trial))
+
+    def test_an_agent_that_cannot_share_gpus_does_not_start(self):
+        self.share_gpus(["GPU-a"])
+        if os.geteuid() == 0:
+            self.assertIn("MPS serves one user at a time", self.agent_error())
+        self.options += ("--sandbox", "off")
+        (self.cluster.dir / "programs" / "nvidia-cuda-mps-control").unlink()
+        self.assertIn("slots_per_device: 2: nvidia-cuda-mps-control is not in PATH; install it", self.agent_error())
 
 
 if __name__ == "__main__":

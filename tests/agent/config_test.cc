@@ -97,6 +97,30 @@ TEST_CASE("of the CUDA devices only those of CUDA_VISIBLE_DEVICES are offered", 
   }
 }
 
+TEST_CASE("slots_per_device divides GPUs only", "[config]") {
+  CHECK(need(settings({})).slots_per_device == 1);
+  CHECK(need(settings({"--slots-per-device", "4"})).slots_per_device == 4);
+  CHECK(need(settings({"--slots-per-device", "1", "--slot-type", "cpu"})).slots_per_device == 1);
+  const std::vector<std::vector<std::string>> bad{{"--slots-per-device", "0"},
+                                                  {"--slots-per-device", "49"},
+                                                  {"--slots-per-device", "2", "--slot-type", "cpu"},
+                                                  {"--slots-per-device", "2", "--slot-type", "none"},
+                                                  {"--slots-per-device", "2", "--artificial-slots", "2"}};
+  for (const auto& arguments : bad) {
+    const auto refused = settings(arguments);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().problems.size() == 1);
+    CHECK_THAT(refused.error().message, Catch::Contains("slots_per_device"));
+  }
+  // Without a GPU there is nothing to divide.
+  Settings wanted;
+  wanted.slots_per_device = 2;
+  if (detect_cuda().empty()) {
+    CHECK_THAT(detect_devices(wanted).error().message,
+               Catch::Contains("slots_per_device: 2 needs a CUDA device"));
+  }
+}
+
 TEST_CASE("settings of the sandbox are read", "[config]") {
   const Settings defaults = need(settings({}));
   CHECK(defaults.sandbox == SandboxMode::kBestEffort);

@@ -125,6 +125,23 @@ TEST_CASE("a task sees only the CUDA devices of its slots", "[environment]") {
   CHECK(variables(two, around("CPU", 4))["CUDA_VISIBLE_DEVICES"].empty());
 }
 
+TEST_CASE("a task on a slot of a shared GPU uses its share through MPS", "[environment]") {
+  Surroundings here = around("CUDA", 4);
+  CHECK_FALSE(variables(order(), here).contains("CUDA_MPS_PIPE_DIRECTORY"));
+  here.mps_pipes = "/data/mps/pipes";
+  here.slots_per_device = 3;
+  auto greedy = order();
+  (*greedy.mutable_environment())["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = "100";
+  (*greedy.mutable_environment())["CUDA_MPS_PIPE_DIRECTORY"] = "/tmp/own";
+  auto found = variables(greedy, here);
+  CHECK(found["CUDA_MPS_PIPE_DIRECTORY"] == "/data/mps/pipes");
+  CHECK(found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "33");
+  CHECK(found["CUDA_VISIBLE_DEVICES"] == "GPU-1");
+  v1::StartAllocation none = order();
+  none.clear_slots();
+  CHECK_FALSE(variables(none, here).contains("CUDA_MPS_PIPE_DIRECTORY"));
+}
+
 TEST_CASE("the user's variables override the agent's, except DET_*", "[environment]") {
   auto with = order();
   (*with.mutable_environment())["OMP_NUM_THREADS"] = "3";

@@ -1,4 +1,4 @@
-// Slots of GPUs: link groups and MIG devices. NVML is a stand-in that plays a script.
+// Slots of GPUs: link groups, MIG devices, shared GPUs. NVML is a stand-in that plays a script.
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -194,4 +194,43 @@ TEST_CASE("an error of a GPU concerns its MIG devices, that of a GPU instance on
   // An instance without a selected device.
   CHECK(places_of("1 8 48 3").empty());
   CHECK(places_of("0 8 79") == std::vector<std::size_t>{1, 3});
+}
+
+TEST_CASE("slots that share GPUs are one of each GPU, then the next ones, in link groups of different GPUs",
+          "[detect]") {
+  const std::vector<Device> gpus{
+      {"CUDA", "b", "GPU-a", 0, 0}, {"CUDA", "b", "GPU-b", 1, 1}, {"CUDA", "b", "GPU-c", 2, 0}};
+  const std::vector<Device> slots = need(divided(gpus, 2));
+  std::string uuids;
+  for (const Device& slot : slots) uuids += slot.uuid + " ";
+  CHECK(uuids == "GPU-a GPU-b GPU-c GPU-a GPU-b GPU-c ");
+  CHECK(groups_of(slots) == std::vector<int>{0, 1, 0, 2, 3, 2});
+}
+
+TEST_CASE("MIG devices are not divided", "[detect]") {
+  Machine machine("GPU-a\nGPU-b mig MIG-1\n");
+  Settings settings;
+  settings.slots_per_device = 2;
+  CHECK(detect_devices(settings).error().message ==
+        "slots_per_device: 2 does not divide MIG devices, and GPU GPU-b is in MIG mode; set "
+        "slots_per_device: 1, or "
+        "turn MIG mode off");
+  // Only those that the agent offers count.
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  CHECK(need(detect_devices(settings)).size() == 2);
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+TEST_CASE("a task cannot use MIG devices together, nor one GPU twice", "[detect]") {
+  const Device a{"CUDA", "b", "GPU-a", 0}, b{"CUDA", "b", "GPU-b", 1},
+      mig{"CUDA", "b", "MIG-1", 2, 0, "GPU-c"};
+  const Device cpu{"CPU", "b", "cpu-0"};
+  CHECK(conflict_of({}, true).empty());
+  CHECK(conflict_of({a, b}, true).empty());
+  CHECK(conflict_of({cpu, cpu}, false).empty());
+  CHECK(conflict_of({mig}, false).empty());
+  CHECK_THAT(conflict_of({mig}, true), Catch::StartsWith("are MIG devices"));
+  CHECK_THAT(conflict_of({a, mig}, false), Catch::StartsWith("are MIG devices"));
+  CHECK_THAT(conflict_of({a, b, a}, false),
+             Catch::StartsWith("share GPU GPU-a, and NCCL needs one for each process"));
 }

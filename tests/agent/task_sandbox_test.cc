@@ -267,3 +267,22 @@ TEST_CASE("the directory of the agent is hidden below mounts that contain it", "
   REQUIRE(shown > 0);
   CHECK(hidden > shown);
 }
+
+TEST_CASE("a task on a slot of a shared GPU sees the pipes of the MPS daemon and the memory it shares",
+          "[task_sandbox]") {
+  PlanBench bench;
+  bench.site.mps_pipes = bench.data.path() + "/mps/pipes";
+  const auto shows = [&](const Order& order, const std::string& path) {
+    const Sandbox sandbox =
+        need(task_sandbox(order, need(bench.data.allocation(AllocationId("a"))), bench.site, ""));
+    const auto& mounts = sandbox.mounts;
+    return std::find(mounts.begin(), mounts.end(), SandboxMount{path, path, SandboxMount::Access::kWrite}) !=
+           mounts.end();
+  };
+  Order order;
+  CHECK_FALSE(shows(order, bench.site.mps_pipes));
+  CHECK_FALSE(shows(order, "/dev/shm"));
+  order.message.add_slots(0);
+  CHECK(shows(order, bench.site.mps_pipes));
+  CHECK(shows(order, "/dev/shm"));
+}
