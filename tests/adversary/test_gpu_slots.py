@@ -28,8 +28,8 @@ class ScriptedGpus(unittest.TestCase):
         if agent:
             self.start_agent()
 
-    def start_agent(self):
-        self.cluster.start_agent(slots=0, options=self.options, environment=self.environment)
+    def start_agent(self, user=None):
+        self.cluster.start_agent(slots=0, options=self.options, environment=self.environment, user=user)
 
     def share_gpus(self, gpus, *options):
         """Starts a cluster for an agent whose GPUs are two slots each."""
@@ -100,6 +100,31 @@ class ScriptedGpus(unittest.TestCase):
         self.assertEqual((self.mps / "log" / "commands").read_text().split("\n")[-2:], ["quit", ""])
         wait_until("the daemon to end", lambda: not pathlib.Path(f"/proc/{daemon.strip()}/environ").exists()
                    or not pathlib.Path(f"/proc/{daemon.strip()}/cmdline").read_bytes())
+
+    def test_a_task_in_its_sandbox_reaches_the_mps_daemon(self):
+        self.share_gpus(["GPU-a"], "--sandbox", "required")
+        user = None
+        if os.geteuid() == 0:
+            user = 65534
+            self.mps.parent.mkdir()
+            os.chown(self.mps.parent, user, user)
+            self.cluster.dir.chmod(0o711)
+            (self.cluster.dir / "nvml" / "events").chmod(0o666)
+            token = self.cluster.dir / "token"
+            token.write_text((self.cluster.dir / "master" / "agent-join-token").read_text())
+            self.options += ("--join-token-file", str(token))
+            self.environment["HOME"] = str(self.mps.parent)
+        self.start_agent(user)
+        shared = pathlib.Path(f"/dev/shm/{self.cluster.dir.name}")
+        self.addCleanup(shared.unlink, missing_ok=True)
+        text = self.cluster.det("cmd", "run", "sh", "-c", f"ls $CUDA_MPS_PIPE_DIRECTORY; touch $CUDA_MPS_PIPE_DIRECTORY/client {shared}; "
+                                f"ls {self.mps.parent} {self.mps}; echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE %")
+        self.assertIn("nvidia-cuda-mps-control.pid", text)
+        self.assertIn("50 %", text)
+        self.assertTrue((self.mps / "pipes" / "client").exists())
+        self.assertTrue(shared.exists())
+        for hidden in ("instance", "log"):
+            self.assertNotRegex(text, rf"\b{hidden}\n")
 
     def test_a_task_whose_slots_share_a_gpu_is_refused(self):
         self.share_gpus(["GPU-a"], "--sandbox", "off")

@@ -119,14 +119,14 @@ class Cluster:
         return self.master.wait(timeout)
 
     # ---- agents ----
-    def start_agent(self, name="a1", slots=1, options=(), environment=None):
-        self.launch_agent(name, slots, options, environment)
+    def start_agent(self, name="a1", slots=1, options=(), environment=None, user=None):
+        self.launch_agent(name, slots, options, environment, user)
         wait_until(f"agent {name} to connect", lambda: any(
             a["id"] == name and a.get("connected") for a in self.look("/api/v1/agents").get("agents", [])))
 
-    def launch_agent(self, name, slots, options=(), environment=None):
+    def launch_agent(self, name, slots, options=(), environment=None, user=None):
         """Starts an agent without waiting for its connection. It joins with the token of the master's machine,
-        unless `options` name another one."""
+        unless `options` name another one. `user`: number of its user, if it is another one."""
         if "--stop-timeout" not in options:
             options = ("--stop-timeout", "10s", *options)
         if "--join-token-file" not in options:
@@ -135,7 +135,8 @@ class Cluster:
         self.agents[name] = subprocess.Popen(
             [self.bin / "det-agent", "--master", self.address, "--data-dir", self.dir / f"agent-{name}",
              "--id", name, "--artificial-slots", str(slots), "--bind-mounts", self.bind_mounts, *options],
-            stdout=log, stderr=log, start_new_session=True, env={**os.environ, **(environment or {})})
+            stdout=log, stderr=log, start_new_session=True, env={**os.environ, **(environment or {})},
+            **({} if user is None else {"user": user, "group": user, "extra_groups": []}))
 
     def kill_agent(self, name="a1"):
         os.kill(self.agents[name].pid, signal.SIGKILL)
