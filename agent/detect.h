@@ -20,7 +20,7 @@ struct Device {
   std::string uuid;
   int index = -1;            ///< of a CUDA device: its number in NVML
   int link = 0;              ///< link group: devices of one group are connected by NVLink
-  std::string mig_gpu = "";  ///< of a MIG device: the UUID of its GPU
+  std::string mig_gpu = {};  ///< of a MIG device: the UUID of its GPU
   bool operator==(const Device&) const = default;
 };
 

@@ -26,7 +26,7 @@ struct Surroundings {
   /// Variables of the task's image, in place of those of `base` but for `pass`; nothing: no image.
   std::optional<std::vector<std::string>> image = {};
   std::string driver = "";  ///< directory of the GPU driver's libraries, beside those of the image; "": none
-  std::string mps_pipes = "";  ///< directory of the MPS daemon, if slots share GPUs; "": none
+  std::string mps_pipes = {};  ///< directory of the MPS daemon, if slots share GPUs; "": none
   int slots_per_device = 1;
   /// Certificate file and name by which processes verify the master; "": not needed.
   std::string master_cert = "", master_cert_name = "";

@@ -48,7 +48,7 @@ struct Site {
   /// Sandboxes have networks of their own; tasks reach the master by a relay (task/master_relay.h).
   bool own_network = false;
   std::optional<GroupPlace> groups = {};  ///< if tasks have limits
-  std::string mps_pipes = "";             ///< directory of the MPS daemon, if slots share GPUs; "": none
+  std::string mps_pipes = {};             ///< directory of the MPS daemon, if slots share GPUs; "": none
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,

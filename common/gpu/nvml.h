@@ -45,7 +45,7 @@ struct GpuEvent {
 struct GpuName {
   unsigned index = 0;  ///< of the GPU
   std::string brand, uuid;
-  std::string mig_gpu = "";  ///< of a MIG device: the UUID of its GPU
+  std::string mig_gpu = {};  ///< of a MIG device: the UUID of its GPU
 };
 
 /// NVLink connections of a GPU.
