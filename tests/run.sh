@@ -143,13 +143,13 @@ if wants engines; then deploy/deps.sh engines || { echo "0 passed, 1 failed"; ex
 if wants unit || wants e2e || wants seeds || wants adversary || wants chaos || wants engines || wants browser; then
   build release
 fi
-if wants unit; then
-  catch_suite unit release
-fi
 # Engines and chaos mostly wait, at a fifth of two cores: each runs beside suites that compute.
 if wants engines; then
   DET_TEST_TIMEOUT=$((long ? 14400 : 1500)) run_program engines python3 tests/engines/run.py build/release &
   engines=$!
+fi
+if wants unit; then
+  catch_suite unit release
 fi
 # The rooms without I/O, and base, under sanitizers: quick to build, and where memory errors would hide.
 if [ "${suites[*]}" = asan ]; then
@@ -192,22 +192,25 @@ if wants chaos; then
   wait "$chaos"
   count_program chaos
 fi
-if [ -n "${asan:-}" ]; then
-  # Before the browser, whose frames are timed.
-  wait "$asan"
-  count_program asan
-fi
 if wants cuda; then
   # The last commit, in a root that is kept for the next run.
   DET_TEST_TIMEOUT=10800 suite_program cuda tests/distro.sh trixie "${DET_CUDA_ROOT:-$root/build/cuda-root}" cuda --all
 fi
 if wants browser; then
+  run_program webui-pages node tests/webui/pages_test.mjs build/release &
+  pages=$!
   suite_program webui-unit node tests/webui/unit_test.mjs build/release
   suite_program browser node tests/webui/browser_test.mjs build/release
   suite_program webui-live node tests/webui/live_test.mjs build/release
-  suite_program webui-pages node tests/webui/pages_test.mjs build/release
-  suite_program webui-scale node tests/webui/scale_test.mjs build/release
+  wait "$pages"
+  count_program webui-pages
 fi
+if [ -n "${asan:-}" ]; then
+  wait "$asan"
+  count_program asan
+fi
+# Alone, because it times frames.
+if wants browser; then suite_program webui-scale node tests/webui/scale_test.mjs build/release; fi
 
 [ "${#failures[@]}" -eq 0 ] || echo "failed: ${failures[*]}"
 echo "took $((SECONDS - begin)) s, $skipped skipped; logs in build/test-logs"
