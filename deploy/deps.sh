@@ -17,6 +17,7 @@ build_packages=(
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
   libseccomp-dev libssh-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
+  file  # for cpack
 )
 test_packages=(
   git openssh-client catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev
