@@ -108,7 +108,7 @@ class ScriptedGpus(unittest.TestCase):
             user = 65534
             self.mps.parent.mkdir()
             os.chown(self.mps.parent, user, user)
-            self.cluster.dir.chmod(0o711)
+            self.cluster.dir.chmod(0o755)  # bubblewrap of Debian 13 reads it
             (self.cluster.dir / "nvml" / "events").chmod(0o666)
             token = self.cluster.dir / "token"
             token.write_text((self.cluster.dir / "master" / "agent-join-token").read_text())
