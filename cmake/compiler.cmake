@@ -37,7 +37,8 @@ if(DET_SANITIZE)
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
   if(DET_SANITIZE MATCHES "address.*undefined")
-    # The address sanitizer finds both; their checks take a quarter of the compilation.
+    # The address sanitizer finds accesses through null and outside of objects too. These checks take a seventh of
+    # the compilation.
     add_compile_options(-fno-sanitize=null,object-size)
   endif()
   if(DET_SANITIZE MATCHES thread)

@@ -54,7 +54,7 @@ count() {
   if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   if [ "$status" -eq 0 ] && [ "$p" -eq 0 ]; then f=$((f + 1)); echo "$name: ran no test" >>"$log"; fi
   passed=$((passed + p)) failed=$((failed + f))
-  printf '%-32s %5d passed %3d failed %6s s %6s CPU s\n' "$name" "$p" "$f" "${4:-?}" "${5:-?}"
+  printf '%-32s %5d passed %3d failed %6s s %6s CPU s\n' "$name" "$p" "$f" "$4" "$5"
   if [ "$f" -gt 0 ]; then
     failures+=("$name")
     # Without the programs' own messages, which hide the failed check.
@@ -74,7 +74,7 @@ run_program() {
 # count_program NAME: counts a program that has ended.
 count_program() {
   local status seconds cpu
-  read -r status seconds cpu <"$logs/$1.status" || status=1
+  read -r status seconds cpu <"$logs/$1.status" || status=1 seconds='?' cpu='?'
   count "$1" "$logs/$1.log" "$status" "$seconds" "$cpu"
 }
 
@@ -159,8 +159,9 @@ if [ "${suites[*]}" = asan ]; then
 elif wants asan; then
   # In the time that suites with real processes leave over: they wait for half of theirs. A session of its own has a
   # priority of its own, where the kernel groups processes by sessions.
+  trap 'pkill -s "$(<"$logs/asan.session")"; exit 130' INT TERM
   DET_TEST_TIMEOUT=3600 run_program asan setsid --wait nice -n 19 bash -c \
-    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec tests/run.sh "$@" asan' bash $([ "$long" -eq 0 ] || echo --long) &
+    'echo $$ >build/test-logs/asan.session; { echo 19 >/proc/self/autogroup; } 2>/dev/null; exec tests/run.sh "$@" asan' bash $([ "$long" -eq 0 ] || echo --long) &
   asan=$!
 fi
 if wants unit && [ "$long" -eq 1 ]; then

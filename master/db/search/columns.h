@@ -9,10 +9,13 @@ namespace det::db {
 
 /// Type of a column; it selects how values are compared and sorted.
 enum class ColumnKind { kNumber, kText, kState, kTime, kArray, kFlag, kJson };
+/// Table that the expression of a column reads. Only those of a statement's columns are joined.
+enum class ColumnTable { kExperiments, kSummaries, kOwner };
 /// Expression of a column in the statement of a search.
 struct Sortable {
   std::string sql;
   ColumnKind kind = ColumnKind::kText;
+  ColumnTable table = ColumnTable::kExperiments;
   bool cheap = true;  ///< can be evaluated several times
 };
 

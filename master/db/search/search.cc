@@ -63,7 +63,7 @@ class Builder {
   SearchSql take(bool counted) && {
     const int count = params_.size();
     const std::string part = " OFFSET $" + std::to_string(count + 1) + " LIMIT $" + std::to_string(count + 2);
-    const std::string id = runs_ ? "t.id" : joins_e() ? "e.id" : "best.experiment_id";
+    const std::string id = runs_ ? "t.id" : reads_experiments() ? "e.id" : "best.experiment_id";
     const std::string last = runs_ ? "id" : "id DESC";
     std::string page, order;
     if (counted) {
@@ -74,11 +74,11 @@ class Builder {
         keys += ", " + order_[i].sql + " AS " + name;
         order += name + order_[i].direction + ", ";
       }
-      page = "WITH found AS MATERIALIZED (SELECT " + id + " AS id" + keys + found() +
+      page = "WITH found AS MATERIALIZED (SELECT " + id + " AS id" + keys + from_where() +
              ") SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY " + order + last;
     } else {
       for (const SortKey& key : order_) order += key.sql + key.direction + ", ";
-      page = "SELECT " + id + " AS id" + found() + " ORDER BY " + order + id + (runs_ ? "" : " DESC");
+      page = "SELECT " + id + " AS id" + from_where() + " ORDER BY " + order + id + (runs_ ? "" : " DESC");
     }
     return {
         .count = std::move(count_), .page = page + part, .counted = counted, .params = std::move(params_)};
@@ -92,7 +92,7 @@ class Builder {
     of_experiment_.push_back({std::move(before), std::move(column)});
   }
   /// Call after the last condition: the count query then joins no table that only the sort order needs.
-  void end_of_condition() { count_ = "SELECT count(*)" + found(); }
+  void end_of_condition() { count_ = "SELECT count(*)" + from_where(); }
   const std::vector<std::string>& problems() const { return problems_; }
   void problem(std::string text) { problems_.push_back(std::move(text)); }
 
@@ -106,10 +106,10 @@ class Builder {
     // Remember which joins the statement needs.
     const auto& known = runs_ ? run_columns() : experiment_columns();
     if (auto found = known.find(name); found != known.end()) {
-      const std::string& sql = found->second.sql;
-      best_ = best_ || sql.find("best.") != std::string::npos;
-      user_ = user_ || sql.starts_with("u.");
-      experiment_ = experiment_ || user_ || sql.starts_with("e.") || sql.find("(e.") != std::string::npos;
+      const ColumnTable table = found->second.table;
+      best_ = best_ || table == ColumnTable::kSummaries;
+      user_ = user_ || table == ColumnTable::kOwner;
+      experiment_ = experiment_ || table != ColumnTable::kSummaries;
       return found->second;
     }
     using Source = std::pair<std::string_view, std::string_view>;
@@ -132,7 +132,7 @@ class Builder {
       const std::string read = sql;
       if (!levels) sql = or_summary(std::move(sql), prefix.substr(0, prefix.size() - 1), rest);
       const bool cheap = sql == read && !runs_;  // trials store hyperparameters as text
-      return Sortable{std::move(sql), ColumnKind::kJson, cheap};
+      return Sortable{.sql = std::move(sql), .kind = ColumnKind::kJson, .cheap = cheap};
     }
     problem("column \"" + make_utf8(std::string(name)) + "\" is not known");
     return std::nullopt;
@@ -286,6 +286,7 @@ class Builder {
         // Numbers first: PostgreSQL sorts them several times as fast as jsonb, and float8 three times as fast
         // as numeric.
         order_.push_back({as_number(*found), tail});
+        // Metrics are numbers; for others of them the order of ids is enough.
         if (!part.starts_with("validation.") && !part.starts_with("training."))
           order_.push_back(
               {"CASE WHEN jsonb_typeof(" + found->sql + ") <> 'number' THEN " + not_null + " END", tail});
@@ -302,21 +303,20 @@ class Builder {
 
  private:
   /// The summary alone is read where it has all columns.
-  bool joins_e() const { return runs_ || experiment_ || !best_; }
-  /// FROM and WHERE.
-  std::string found() const {
+  bool reads_experiments() const { return runs_ || experiment_ || !best_; }
+  std::string from_where() const {
     std::string from =
         runs_ ? " FROM trials t JOIN experiments e ON e.id = t.experiment_id" : " FROM experiments e";
-    if (!joins_e()) from = " FROM experiment_summaries best";
+    if (!reads_experiments()) from = " FROM experiment_summaries best";
     if (user_) from += " JOIN users u ON u.id = e.owner_id";
     // Every experiment has a row. An outer join would compare conditions after the join.
-    if (best_ && joins_e()) from += " JOIN experiment_summaries best ON best.experiment_id = e.id";
+    if (best_ && reads_experiments()) from += " JOIN experiment_summaries best ON best.experiment_id = e.id";
     if (noted_)
       from += std::string(" LEFT JOIN run_metadata noted ON noted.trial_id = ") +
               (runs_ ? "t.id" : "best.trial_id");
     std::string where = where_;
     for (const auto& [before, column] : of_experiment_)
-      where += " AND " + before + (joins_e() ? "e." : "best.") + column;
+      where += " AND " + before + (reads_experiments() ? "e." : "best.") + column;
     return from + where;
   }
   // Filled in by require() and order().

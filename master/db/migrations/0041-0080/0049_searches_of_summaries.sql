@@ -1,5 +1,5 @@
 -- The summary of an experiment has its project and whether it is archived: most searches then read no other table. The
--- columns of fixed width come first, so the table is written anew.
+-- table is rebuilt so that columns of fixed width come first: PostgreSQL reads these without decoding the others.
 DROP TRIGGER summarize_words ON experiments;
 ALTER TABLE experiment_summaries RENAME TO former_summaries;
 ALTER TABLE former_summaries DROP CONSTRAINT experiment_summaries_pkey, DROP CONSTRAINT experiment_summaries_experiment_id_fkey;
