@@ -8,10 +8,10 @@ usage: tests/distro.sh SUITE ROOT STEP...
   SUITE  bookworm or trixie
   ROOT   directory of the Debian; made when absent, used again when there
   STEP   quickstart        deploy/quickstart.sh, build included
-         packages DIR      deploy/quickstart.sh --from-packages with the .deb files of DIR
+         packages          makes the .deb files of the build of `quickstart`, then deploy/quickstart.sh --from-packages
          faults            what can stop the first command: no network, no compiler, no disk, a killed build;
                            each is named. Before `quickstart`, which must then succeed.
-         services DIR      the packages' units under a systemd of their own: MNIST, an upgrade, a removal
+         services          the units of these packages under a systemd of their own: MNIST, an upgrade, a removal
          cuda [--all]      tests/cuda/run.sh with LibTorch for CUDA, which takes 7 GB of ROOT; only trixie; the last
                            step. Not in a ROOT of other steps: both kinds of LibTorch exclude each other.
          tests [SUITE...]  tests/run.sh; the last step
@@ -92,6 +92,12 @@ killed_build() {
 check_headers() {
   local log=$root$home/.local/share/determinant/quickstart/build.log
   if grep -m 1 'Winvalid-pch' "$log"; then echo "FAILED: a precompiled header is not used ($log)"; return 1; fi
+}
+make_packages() {
+  inside bash -c 'cd /src && cmake --build build/release --target programs && cpack --config build/release/CPackConfig.cmake' \
+    >"$root/var/log/det-packages.log" 2>&1 || { tail -n 20 "$root/var/log/det-packages.log"; return 1; }
+  rm -rf "$root/packages"
+  mv "$root/src/build/release/packages" "$root/packages"
 }
 # Starts systemd as process 1 of its own namespaces with $root as its root. Prints its process id.
 start_systemd() {
@@ -190,17 +196,10 @@ while [ $# -gt 0 ]; do
     faults) timed faults ;;
     quickstart) timed inside /src/deploy/quickstart.sh; check_headers ;;
     packages)
-      rm -rf "$root/packages"
-      cp -r "${2:?packages needs a directory}" "$root/packages"
+      timed make_packages
       timed inside /src/deploy/quickstart.sh --from-packages /packages
-      shift
       ;;
-    services)
-      rm -rf "$root/packages"
-      cp -r "${2:?services needs a directory}" "$root/packages"
-      timed services
-      shift
-      ;;
+    services) timed services ;;
     cuda)
       shift
       # Without a GPU nothing calls cuDNN; the suite has a stand-in.
