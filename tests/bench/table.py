@@ -69,6 +69,7 @@ def searches(rows):
     return {
         "newest": {"sort": "startTime=desc"},
         "sorted_by_name": {"sort": "name=asc"},
+        "sorted_by_name_from_its_end": {"sort": "name=desc"},
         "page_in_the_middle_by_name": {"sort": "name=asc", "offset": middle},
         "sorted_by_hyperparameter": {"sort": "hp.lr=asc"},
         "sorted_by_metric": {"sort": "validation.accuracy=desc"},

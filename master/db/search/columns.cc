@@ -5,7 +5,7 @@ namespace det::db {
 const std::map<std::string_view, Sortable>& experiment_columns() {
   static const std::map<std::string_view, Sortable> table = {
       {"id", {"e.id", ColumnKind::kNumber}},
-      {"name", {"e.name", ColumnKind::kText}},
+      {"name", {.sql = "e.name", .never_null = true}},
       {"description", {"e.description", ColumnKind::kText}},
       {"tags", {"e.labels", ColumnKind::kArray}},
       {"state", {"e.state", ColumnKind::kState}},

@@ -16,7 +16,8 @@ struct Sortable {
   std::string sql;
   ColumnKind kind = ColumnKind::kText;
   ColumnTable table = ColumnTable::kExperiments;
-  bool cheap = true;  ///< can be evaluated several times
+  bool cheap = true;        ///< can be evaluated several times
+  bool never_null = false;  ///< sorted as by its index, which is read backward for descending order
 };
 
 /// Tables: e (experiments), u (users, the owner), best (experiment_summaries).
