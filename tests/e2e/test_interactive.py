@@ -58,10 +58,13 @@ class Terminal:
         """Reads the rest of the output: ssh ends when its terminal has shown all of it."""
         while select.select([self.master], [], [], timeout)[0]:
             try:
-                os.read(self.master, 65536)
+                self.output += os.read(self.master, 65536)
             except OSError:
                 break
-        return self.child.wait(timeout)
+        try:
+            return self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the command does not end after {self.output[-2000:]!r}") from None
 
     def resize(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

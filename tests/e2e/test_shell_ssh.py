@@ -112,7 +112,8 @@ class ShellSsh(SshCluster):
         terminal.resize(31, 77)
         terminal.send("stty size\r")
         terminal.reads("31 77")
-        terminal.send("echo started=$((1+1)); sleep 1000\r")
+        # Printed by a process that has the terminal: before that, Ctrl C ends nothing.
+        terminal.send("sh -c 'echo started=$((1+1)); exec sleep 1000'\r")
         terminal.reads("started=2")
         terminal.send("\x03")
         terminal.reads("^C")
