@@ -47,7 +47,7 @@ const asset = (pattern) => {
 // Files that the main script imports, and those that they import.
 const outputs = new Map(Object.entries(results).map(([file, own]) => [path.basename(file), own]));
 const early = [];
-const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender)-/.test(name)));
+const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender|MetricChart)-/.test(name)));
 const keep = (name) => {
   for (const { path: file, kind } of outputs.get(name)?.imports ?? [])
     if (kind === 'import-statement' && later.delete(path.basename(file))) {

@@ -97,7 +97,8 @@ class Events {
   private wanted = false;
   private stale = false; // data was loaded while the page was not attached
   private hiddenTimer = 0;
-  private waiting: (() => void)[] = [];
+  private first = Promise.resolve();
+  private settle: () => void = () => {};
   private refused: () => void = () => {};
 
   start(refused: () => void): void {
@@ -105,6 +106,10 @@ class Events {
     this.wanted = true;
     this.refused = refused;
     this.stale = false;
+    this.first = new Promise((resolve) => {
+      this.settle = resolve;
+      setTimeout(resolve, SETTLE_MS);
+    });
     document.addEventListener('visibilitychange', this.onVisibility);
     window.addEventListener('pagehide', this.leave);
     window.addEventListener('pageshow', this.join);
@@ -124,18 +129,10 @@ class Events {
     this.link?.renew();
   }
 
-  // Resolves when the stream is live, or after 300 ms. Data that is loaded afterwards misses no change.
+  // Resolves when the stream has been live, or 300 ms after start(). Data that is loaded afterwards misses no change.
   async settled(): Promise<void> {
-    if (connection.value === 'live') return;
-    let timer = 0;
-    const late = new Promise<void>((resolve) => (timer = window.setTimeout(resolve, SETTLE_MS)));
-    await Promise.race([late, new Promise<void>((resolve) => this.waiting.push(resolve))]);
-    clearTimeout(timer);
-    if (!this.isLive()) this.stale = true;
-  }
-
-  private isLive(): boolean {
-    return connection.value === 'live';
+    await this.first;
+    if (connection.value !== 'live') this.stale = true;
   }
 
   private readonly join = (): void => {
@@ -162,7 +159,7 @@ class Events {
     if ('change' in notice) return publish(notice.change);
     connection.value = notice.connection;
     if (notice.connection === 'connecting') return;
-    for (const resolve of this.waiting.splice(0)) resolve();
+    this.settle();
     if (notice.connection === 'lost' || !this.stale) return;
     this.stale = false;
     publish('everything');

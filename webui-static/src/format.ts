@@ -133,8 +133,14 @@ export function decimals(values: readonly number[]): number | undefined {
   return Math.min(most, Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0)));
 }
 
+// "1,234.5", with at most three decimals. The first number that Intl formats takes 13 ms.
+export function grouped(value: number): string {
+  const [whole = '', part] = String(Math.round(value * 1000) / 1000).split('.');
+  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (part === undefined ? '' : `.${part}`);
+}
+
 // "1 trial", "3 trials"; for nouns with a regular plural.
-export const counted = (count: number, noun: string): string => `${count.toLocaleString()} ${noun}${count === 1 ? '' : 's'}`;
+export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 export const percent = (fraction: number): string =>
   `${Math.floor(Math.min(1, Math.max(0, fraction)) * 1000) / 10}%`;

@@ -50,7 +50,7 @@ export function errorProblems(body: string): Problem[] {
 }
 
 export async function request(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
+  const headers: Record<string, string> = {};
   if (method !== 'GET') {
     headers['X-Requested-With'] = 'det';
     headers['Content-Type'] = 'application/json';

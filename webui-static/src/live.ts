@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
-import { subscribe, type Change, type ServerEvent } from './events';
+import { events, subscribe, type Change, type ServerEvent } from './events';
 import { sessionEnded } from './session';
 
 // Runs `work` (which must not throw) on request: never concurrently and at most once per `gapMs`. Requests
@@ -81,6 +81,7 @@ export function useLive<T>(
     const abort = new AbortController();
     const own = new Refresher(async () => {
       try {
+        await events.settled();
         const data = await latest.current.load(abort.signal);
         if (!abort.signal.aborted) state.value = { key, data };
       } catch (cause) {

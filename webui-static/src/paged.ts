@@ -1,12 +1,12 @@
 // Lists too long to load at once: fetches pages of rows around the visible part, and again when they change.
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
-import { subscribe, type Change, type ServerEvent } from './events';
+import { events, subscribe, type Change, type ServerEvent } from './events';
 import { Refresher } from './live';
 import { sessionEnded } from './session';
 
-export const PAGE_ROWS = 100;
+export const PAGE_ROWS = 50;
 // Maximum number of pages kept; the ones farthest from the visible part are dropped first.
 const MAX_PAGES = 40;
 
@@ -110,7 +110,8 @@ export function usePaged<T>(
   const latest = useRef({ load, concerns, updates });
   latest.current = { load, concerns, updates };
   const refresher = useRef<Refresher>();
-  useEffect(() => {
+  // Not after the next paint: the request would wait for a page without rows to be painted.
+  useLayoutEffect(() => {
     const abort = new AbortController();
     const rows = store.current.rows;
     const redraw = (error?: ApiError): void => {
@@ -129,6 +130,7 @@ export function usePaged<T>(
     const own = new Refresher(
       () =>
         attempt(async () => {
+          await events.settled();
           for (let page = rows.wanted()[0]; page !== undefined; page = rows.wanted()[0]) {
             rows.put(page, await latest.current.load(page * PAGE_ROWS, PAGE_ROWS, abort.signal));
             if (abort.signal.aborted) return;

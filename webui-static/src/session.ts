@@ -16,9 +16,7 @@ export function sessionEnded(): void {
 // Queries the current user; retries until the master responds.
 export async function findUser(attempt = 0): Promise<void> {
   try {
-    const found = await api.currentUser();
-    await events.settled();
-    user.value = found;
+    user.value = await api.currentUser();
     startError.value = '';
   } catch (cause) {
     if (cause instanceof api.ApiError && (cause.status === 401 || cause.status === 403)) {
@@ -34,7 +32,6 @@ export async function signIn(name: string, password: string): Promise<void> {
   const found = await api.login(name, password);
   events.start(sessionEnded);
   events.renew();
-  await events.settled();
   user.value = found;
 }
 

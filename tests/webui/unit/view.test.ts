@@ -71,8 +71,8 @@ test('columns of hyperparameters, metadata and metrics come from the rows, neste
 
 test('the pages in sight are the ones that hold its rows', () => {
   assert.deepEqual(pagesOf(0, 40, 100000), [0]);
-  assert.deepEqual(pagesOf(95, 205, 100000), [0, 1, 2]);
-  assert.deepEqual(pagesOf(190, 400, 201), [1, 2]);
+  assert.deepEqual(pagesOf(45, 105, 100000), [0, 1, 2]);
+  assert.deepEqual(pagesOf(90, 400, 101), [1, 2]);
   assert.deepEqual(pagesOf(0, 40, 0), [0]);
 });
 

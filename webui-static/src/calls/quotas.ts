@@ -1,6 +1,6 @@
 // API calls for quotas: limits on what a user, or a workspace, has at a time.
 import { change, get } from '../http';
-import { bytes } from '../format';
+import { bytes, grouped } from '../format';
 
 // Resources in the words of the API, and their names.
 export const RESOURCES: Record<string, string> = {
@@ -37,7 +37,7 @@ export const removeQuota = (key: QuotaKey): Promise<unknown> => change('DELETE',
 
 export const isBytes = (resource: string): boolean => resource.endsWith('_bytes');
 export const amountText = (resource: string, amount: number): string =>
-  isBytes(resource) ? bytes(amount) : amount.toLocaleString();
+  isBytes(resource) ? bytes(amount) : grouped(amount);
 
 const UNITS = ['', 'k', 'm', 'g', 't', 'p'];
 

@@ -3,7 +3,6 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { digits, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
@@ -11,13 +10,10 @@ import { Swatch } from '../components/Swatch';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
 import { PanelTools } from './PanelTools';
-import { onAxis, onGrid, smooth, tickTexts, type Axis, type Panel } from './series';
+import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, type Look, type Panel } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
-// Pixels of a chart's height, by size.
-export const HEIGHTS = { small: 152, medium: 208, roomy: 236, large: 400 } as const;
-export type Size = keyof typeof HEIGHTS;
 // Pixels that a full screen keeps for the caption.
 const FULL_MARGIN = 72;
 // With more series the text alternative names only their number, and long series are drawn on a grid.
@@ -28,17 +24,9 @@ const DOTTED_POINTS = 8;
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
 
-export interface Look {
-  axis: Axis;
-  log: boolean;
-  smoothing: number; // weight of the past, in [0, 1)
-  size?: Size;
-  height?: number; // pixels; default: that of the size
-}
-
 const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
-interface Props {
+export interface ChartProps {
   panel: Panel;
   look: Look;
   colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: by group
@@ -59,18 +47,18 @@ function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   return [min - room, max + room];
 }
 
-const colorsOf = ({ panel, colors }: Pick<Props, 'panel' | 'colors'>): string[] => {
+const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
   const own = colors ?? seriesColors(panel.series.length);
   return panel.series.map((series, at) => own[colors ? series.place : at] ?? '');
 };
 
 // Trials have a color each, so groups other than training are dashed, unless the panel has a single group.
-const isDashed = ({ colors, panel }: Pick<Props, 'colors' | 'panel'>, group: string): boolean =>
+const isDashed = ({ colors, panel }: Pick<ChartProps, 'colors' | 'panel'>, group: string): boolean =>
   colors !== undefined && group !== 'training' && panel.series.some((series) => series.group !== group);
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
-function options(props: Props, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
+function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
   const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
@@ -186,7 +174,7 @@ function options(props: Props, width: number, hover: (at: Hover | undefined) => 
 
 const isBanded = (panel: Panel): boolean => panel.series.some(({ low }) => low !== undefined);
 // Whether a color stands for one trial, so that table and charts can point at it.
-const colorsAreTrials = ({ panel, colors }: Pick<Props, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
+const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
 
 // Dims all series but those of one trial.
 function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
@@ -225,7 +213,7 @@ export function summary(panel: Panel): string {
   return `Chart of ${panel.name}: ${parts.join('; ')}`;
 }
 
-type Formatted = Pick<Props, 'panel' | 'text'>;
+type Formatted = Pick<ChartProps, 'panel' | 'text'>;
 
 // The newest value of a series.
 function Newest({ panel, text, at }: Formatted & { at: number }) {
@@ -248,7 +236,7 @@ function Key({ panel, text }: Formatted) {
   );
 }
 
-export function MetricChart(props: Props) {
+export function MetricChart(props: ChartProps) {
   const { panel, look } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();

@@ -1,20 +1,26 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
-import { useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useClosing } from '../closing';
 import { useFilled } from '../components/above';
 import { ErrorNote } from '../components/notes';
+import { later } from '../components/later';
 import { SearchField } from '../components/SearchField';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
 import type { MetricSeries } from '../wire';
 import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
-import { HEIGHTS, MetricChart, type Look, type Size } from './MetricChart';
+import type { ChartProps } from './MetricChart';
+import 'uplot/dist/uPlot.min.css';
 import { metric } from '../format';
-import { SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Panel } from './series';
+import { HEIGHTS, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size } from './series';
 import { unitText } from './spent';
 import { unevenGpu, unevenText } from './uneven';
+
+// uPlot is not part of the first load: it takes time to start, and a page shows its tables first.
+const loadChart = async () => (await import('./MetricChart')).MetricChart;
+export const MetricChart = later<ChartProps>(loadChart);
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
@@ -215,6 +221,7 @@ interface Props {
 }
 
 export function Metrics({ curves, single = false, ended, system = false, keyed = true, groups, objective }: Props) {
+  useEffect(() => void loadChart().catch(() => undefined), []);
   const { query, setQuery } = useQuery();
   // System metrics are measured by time, not by batch.
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);

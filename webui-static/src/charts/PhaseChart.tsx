@@ -1,7 +1,7 @@
 // Stacked bars of the time per batch by phase, one bar per interval of batches.
 import { ticks } from '../cluster/UsageChart';
 import { useWidth } from '../components/width';
-import { metric } from '../format';
+import { grouped, metric } from '../format';
 import type { Phases } from './phases';
 
 const HEIGHT = 262;
@@ -72,7 +72,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
           <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
           {marks.map((mark) => (
             <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 15} text-anchor="middle">
-              {mark.toLocaleString()}
+              {grouped(mark)}
             </text>
           ))}
           <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">

@@ -6,12 +6,11 @@ import { useWidth } from '../components/width';
 import { duration, isEnded, metric, percent } from '../format';
 import { useLive } from '../live';
 import type { Allocation, Trial } from '../wire';
-import { MetricChart, type Look } from './MetricChart';
-import { Metrics, readRange } from './Metrics';
+import { MetricChart, Metrics, readRange } from './Metrics';
 import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
-import type { Panel } from './series';
+import type { Look, Panel } from './series';
 import { unevenGpu, unevenText } from './uneven';
 
 const POINTS = 1200;
@@ -36,7 +35,7 @@ function SpentBar({ spent }: { spent: Spent }) {
   return (
     <figure class="chart wide" aria-label={PARTS.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
       <figcaption>
-        Where its time went <span class="quiet">{duration(all)} in all</span>
+        Time spent <span class="quiet">{duration(all)} in total</span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">

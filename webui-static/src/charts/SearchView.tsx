@@ -6,7 +6,7 @@ import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { useWidth } from '../components/width';
-import { counted, duration, metric } from '../format';
+import { counted, duration, grouped, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { bestOf, farthest, fromBegin, lanes, ranks, reached, type Lane } from './search';
@@ -90,14 +90,14 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
           {lane.rungs.map((rung) => (
             <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
               <title>
-                {rung.length.toLocaleString()} {unit}: {rung.came} reached it
+                {grouped(rung.length)} {unit}: {rung.came} reached it
                 {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
               </title>
             </line>
           ))}
           {named.map((mark) => (
             <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
-              {mark.toLocaleString()}
+              {grouped(mark)}
             </text>
           ))}
           <line class="axis" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
@@ -212,7 +212,7 @@ function Rungs({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed:
           <tr key={`${at} ${rung.length}`}>
             {bracketed && <td>{at + 1}</td>}
             {bracketed && <td class="number">{level + 1}</td>}
-            <td class="number">{rung.length.toLocaleString()}</td>
+            <td class="number">{grouped(rung.length)}</td>
             <td class="number">{rung.came}</td>
             <td class="number">{rung.wentOn ?? ''}</td>
           </tr>

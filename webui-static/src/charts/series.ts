@@ -6,6 +6,18 @@ import type { MetricSeries } from '../wire';
 // "batches", "time", "epochs", or the name of a metric.
 export type Axis = string;
 
+// Pixels of a chart's height, by size.
+export const HEIGHTS = { small: 152, medium: 208, roomy: 236, large: 400 } as const;
+export type Size = keyof typeof HEIGHTS;
+
+export interface Look {
+  axis: Axis;
+  log: boolean;
+  smoothing: number; // weight of the past, in [0, 1)
+  size?: Size;
+  height?: number; // pixels; default: that of the size
+}
+
 export interface Series {
   label: string; // "training", or "validation (validation_loss)" if the metric's name is not the panel's
   group: string;

@@ -3,7 +3,7 @@ import { useQuery } from '../address';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote, StateBadge } from '../components/notes';
-import { counted, isEnded, metric, span } from '../format';
+import { counted, grouped, isEnded, metric, span } from '../format';
 import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
 import { readView, type View } from '../workbench/view';
@@ -38,7 +38,7 @@ function Values({ all, smallerIsBetter }: { all: Subject[]; smallerIsBetter: boo
         rows={[
           ['State', all.map((one) => <StateBadge state={state(one)} />), false],
           [metricName || 'Best metric', Metrics({ all, smallerIsBetter }), false],
-          ['Batches', all.map((one) => (one.trial?.totalBatchesProcessed ?? 0).toLocaleString()), false],
+          ['Batches', all.map((one) => grouped(one.trial?.totalBatchesProcessed ?? 0)), false],
           ['Searcher', all.map((one) => `${one.experiment.searcherType}, ${counted(one.experiment.numTrials, 'trial')}`), false],
           [
             'Elapsed',

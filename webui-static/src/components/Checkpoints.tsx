@@ -2,7 +2,7 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';
-import { bytes, counted, digits, sorted } from '../format';
+import { bytes, counted, digits, grouped, sorted } from '../format';
 import { useLive, type Live } from '../live';
 import type { Checkpoint, Experiment, Trial } from '../wire';
 import { Confirm } from './Confirm';
@@ -23,7 +23,7 @@ function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricNam
     <details class="checkpoint">
       <summary>
         <StateBadge state={one.state} />
-        <span>batch {one.stepsCompleted.toLocaleString()}</span>
+        <span>batch {grouped(one.stepsCompleted)}</span>
         <span>
           {one.training?.searcherMetric != null && (
             <>
@@ -124,7 +124,7 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   );
 
 export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
-  <List live={useCheckpoints(trial.id)} first="The newest first." metricName="Metric" />
+  <List live={useCheckpoints(trial.id)} first="Newest first." metricName="Metric" />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
@@ -134,5 +134,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} metricName={one.searcherMetric || 'metric'} first={`The best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+  return <List live={live} metricName={one.searcherMetric || 'metric'} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
 }

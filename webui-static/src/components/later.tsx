@@ -10,7 +10,7 @@ export function later<P extends object = {}>(load: () => Promise<ComponentType<P
   return function Later(props: P) {
     const state = useSignal<'loading' | 'ready' | 'failed'>(known ? 'ready' : 'loading');
     useEffect(() => {
-      if (known) return;
+      // Also when it is known: it may have come between the first drawing and this effect.
       load().then(
         (found) => {
           known = found;

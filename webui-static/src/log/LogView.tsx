@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import * as api from '../api';
-import { subscribe } from '../events';
+import { events, subscribe } from '../events';
 import { save } from '../csv';
 import { counted } from '../format';
 import { Refresher } from '../live';
@@ -127,7 +127,10 @@ export function LogView({ of, name, taskId }: Props) {
     sheet.current = own;
     if (fixed) follow.value = false;
     status.value = undefined;
-    const refresh = new Refresher(() => guarded(() => own.forward(follow.value)), 200);
+    const refresh = new Refresher(async () => {
+      await events.settled();
+      await guarded(() => own.forward(follow.value));
+    }, 200);
     refresher.current = refresh;
     refresh.request();
     const unsubscribe = subscribe((change) => {

@@ -1,5 +1,6 @@
 // The panel "Media": runs as rows and names as columns, or images of many runs as a wall, at one step for all of them.
 // Contents are loaded for what is in sight, first those of the current step.
+import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
@@ -60,7 +61,7 @@ function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: n
         onInput={(event) => move(Number(event.currentTarget.value))}
         onChange={keep}
       />
-      <output>{steps[at]?.toLocaleString()}</output>
+      <output>{grouped(steps[at] ?? 0)}</output>
     </label>
   );
 }
@@ -107,7 +108,7 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
                   <td key={name}>
                     {one && <MediaCell key={one.kind} one={one} contents={contents} width={width} />}
                     {one?.caption && <p class="quiet">{one.caption}</p>}
-                    {one && one.step !== current && <p class="quiet">step {one.step.toLocaleString()}</p>}
+                    {one && one.step !== current && <p class="quiet">step {grouped(one.step)}</p>}
                   </td>
                 );
               })}

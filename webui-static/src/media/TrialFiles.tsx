@@ -4,7 +4,7 @@ import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
-import { bytes } from '../format';
+import { bytes, grouped } from '../format';
 import { useLive } from '../live';
 
 export interface FilesProps {
@@ -27,7 +27,7 @@ export function TrialFiles({ id }: FilesProps) {
       {({ files, truncated, note }) => (
         <>
           {note !== '' && <p class="note">{note}</p>}
-          {truncated && <p class="note">Only the first {files.length.toLocaleString()} files are listed.</p>}
+          {truncated && <p class="note">Only the first {grouped(files.length)} files are listed.</p>}
           {files.length === 0 && note === '' && (
             <Empty icon="download" title="No files">
               Event files, traces and reported media appear here.

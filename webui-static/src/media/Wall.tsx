@@ -1,5 +1,6 @@
 // The images of one name of many runs at one step, on one canvas: a step is drawn without a change of the page's
 // elements. The names of the runs stand below their images.
+import { grouped } from '../format';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import type { Curve } from '../charts/Metrics';
@@ -52,7 +53,7 @@ function draw(canvas: HTMLCanvasElement, tiling: Tiling, { name, rows, steps, cu
     ink.globalAlpha = isOlder ? OLDER : 1;
     ink.drawImage(image, place.x, place.y, place.width, place.height);
     ink.globalAlpha = 1;
-    if (isOlder) label(ink, one.step.toLocaleString(), x, y + tiling.side);
+    if (isOlder) label(ink, grouped(one.step), x, y + tiling.side);
     return key;
   });
   return { tiling, images };
@@ -92,7 +93,7 @@ export function Wall(props: Props) {
     const { steps: all, current: now } = latest.current;
     const one = all.at(id, name, now);
     const run = rows.find((row) => row.id === id)?.name;
-    const words = [run || `trial ${id}`, one && `step ${one.step.toLocaleString()}`, one?.caption];
+    const words = [run || `trial ${id}`, one && `step ${grouped(one.step)}`, one?.caption];
     (event.currentTarget as HTMLElement).title = words.filter((word) => word).join(' · ');
   };
   const short = distinct(rows.map(({ id, name: run }) => run || `trial ${id}`));

@@ -17,7 +17,7 @@ import { ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { Yaml } from '../components/Yaml';
-import { bytes, counted, duration, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -168,7 +168,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <>
           <h2 class="hidden">Trials</h2>
           <span class="quiet found" role="status">
-            {read.text === '' ? counted(trials.length, 'trial') : `${(source.rows.total ?? 0).toLocaleString()} of ${counted(trials.length, 'trial')}`}
+            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')}`}
           </span>
         </>
       }

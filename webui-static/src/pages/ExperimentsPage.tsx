@@ -1,4 +1,5 @@
 // The list of experiments as a workbench. Its view is stored in the address; rows are loaded on scrolling.
+import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -60,7 +61,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
         <>
           {projectId === 0 ? <h1>Experiments</h1> : <h2>Experiments</h2>}
           <span class="quiet found" role="status">
-            {rows.total === undefined ? 'Loading…' : `${rows.total.toLocaleString()} ${narrowed ? 'found' : 'in all'}`}
+            {rows.total === undefined ? 'Loading…' : `${grouped(rows.total)} ${narrowed ? 'found' : 'in all'}`}
           </span>
         </>
       }

@@ -10,7 +10,7 @@ import { ConfigEditor } from '../components/ConfigEditor';
 import { useCheck, CheckNote, type CheckResult } from '../components/Checked';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
-import { counted } from '../format';
+import { counted, grouped } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
@@ -18,8 +18,8 @@ import { endOfFirst, withKey } from '../yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 
 const planText = ({ count, unit }: changes.Planned): string =>
-  `${counted(count, 'trial')} ${
-    !unit || unit.maxLength ? 'to the end' : `for ${unit.value?.toLocaleString()} ${unit.name ?? ''}`
+  `${counted(count, 'trial')}${
+    !unit || unit.maxLength ? ', trained to the end' : ` for ${grouped(unit.value ?? 0)} ${unit.name ?? ''}`
   }`;
 
 // A summary of the trials that the configuration would train.

@@ -21,7 +21,7 @@ import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { digits, sorted } from '../format';
+import { digits, grouped, sorted } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import { Words } from '../components/Words';
@@ -44,7 +44,7 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
         {one.notes !== '' && <p class="quiet lines-kept">{one.notes}</p>}
       </th>
       <td class="number">{digits(searcherMetric)}</td>
-      <td class="number">{checkpoint?.stepsCompleted.toLocaleString()}</td>
+      <td class="number">{checkpoint && grouped(checkpoint.stepsCompleted)}</td>
       <td>{trialId ? <a href={paths.trial(trialId)}>{trialId}</a> : ''}</td>
       <td>{experimentId ? <a href={paths.experiment(experimentId)}>{experimentId}</a> : ''}</td>
       <td>{one.username}</td>

@@ -16,7 +16,7 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { bytes, dateTime, duration, isEnded, metric, sorted, span, stateName } from '../format';
+import { bytes, dateTime, duration, grouped, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, JsonObject, Trial } from '../wire';
@@ -56,7 +56,7 @@ function Head({ trial, brief }: { trial: Trial; brief: boolean }) {
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['', span(trial.startTime, trial.endTime, now)],
     [experiment?.searcherMetric ?? 'best metric', trial.searcherMetricValue == null ? '' : metric(trial.searcherMetricValue)],
-    ['batches', trial.totalBatchesProcessed.toLocaleString()],
+    ['batches', grouped(trial.totalBatchesProcessed)],
     ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],

@@ -1,5 +1,6 @@
 // The workbench: a run table and, beside it, panels of the drawn runs. Selection, pointer and colors are one state
 // over both; the view is part of the address.
+import { grouped } from '../format';
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
@@ -223,7 +224,7 @@ export function Workbench(props: Props) {
             )}
             {total === 0 && source.top.length > 0 && props.none}
             {source.cut !== undefined && (
-              <p class="quiet">The first {source.cut.toLocaleString()} experiments are shown; a narrower query finds the others.</p>
+              <p class="quiet">The first {grouped(source.cut)} experiments are shown; a narrower query finds the others.</p>
             )}
           </div>
         )}

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
 import { Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, decimals, digits, isEnded, metric, progressOf, span } from '../format';
+import { bytes, decimals, digits, grouped, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
 import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
@@ -36,7 +36,7 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
   width,
   number: true,
   ...(of ? { of } : {}),
-  cell: (run) => Number(valueOf(run, key) ?? 0).toLocaleString(),
+  cell: (run) => grouped(Number(valueOf(run, key) ?? 0)),
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
