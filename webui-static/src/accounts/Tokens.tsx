@@ -16,7 +16,7 @@ const LIFESPANS: readonly (readonly [string, string])[] = [
   ['8760h', 'a year'],
 ];
 const REACH: readonly (readonly [string, string])[] = [
-  ['', 'All that I may'],
+  ['', 'Everything that I may do'],
   ['Viewer', 'Look only'],
   ['Editor', 'Look and edit'],
 ];
@@ -56,7 +56,7 @@ export function Tokens() {
                 Purpose
                 <input type="text" name="description" required />
               </label>
-              <Choice name="lifespan" label="Good for" options={LIFESPANS} />
+              <Choice name="lifespan" label="Valid for" options={LIFESPANS} />
               <Choice name="role" label="It may" options={REACH} />
             </>
           )}
@@ -85,7 +85,7 @@ export function Tokens() {
                   <td class="number">{one.id}</td>
                   <th scope="row">{one.description}</th>
                   <td>{one.username}</td>
-                  <td>{one.role || 'all that the user may'}</td>
+                  <td>{one.role || 'same as the user'}</td>
                   <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
                   <td>{dateTime(one.lastUsedAt)}</td>
                   <td>

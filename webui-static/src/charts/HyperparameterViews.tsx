@@ -19,6 +19,8 @@ const SIDE = 70;
 const NAME_WIDTH = 7;
 // Pixels between axes that a mark beside one needs.
 const MARK_ROOM = 96;
+// Pixels between axes below which only the marks at the ends of an axis are drawn.
+const LEAST_ROOM = 60;
 interface ParallelProps {
   trials: Trial[];
   all: Dimension[];
@@ -143,7 +145,7 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
               <text x={place(i)} y={crowded && i % 2 === 0 ? 10 : 22} text-anchor="middle" class="axis-name">
                 {dimension.name}
               </text>
-              {marks(dimension).filter(({ at }) => !isTight || i < last || at === 0 || at === 1).map((mark) => (
+              {marks(dimension).filter(({ at }) => at === 0 || at === 1 || !isTight || (i < last && room >= LEAST_ROOM)).map((mark) => (
                 <text
                   key={mark.at}
                   class="on-lines"

@@ -12,7 +12,7 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
-        Importance <span class="quiet">how much of the metric's differences goes with each alone</span>
+        Importance <span class="quiet">share of the metric's variance that each explains alone</span>
       </figcaption>
       <ul class="plain-list importance">
         {found.map((one) => (
@@ -119,7 +119,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   return (
     <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
-        {name} over two <span class="quiet">{smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}; strongest is best</span>
+        {name} over {x.name} and {y.name} <span class="quiet">{smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}; strongest is best</span>
       </figcaption>
       <div class="controls">
         {choice('hx', 'Across', x)}

@@ -28,7 +28,7 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   return (
     <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
       <figcaption>
-        Timeline <span class="quiet">a bar an attempt, a mark a checkpoint</span>
+        Timeline <span class="quiet">one bar per attempt; marks are checkpoints</span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">

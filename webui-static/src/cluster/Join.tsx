@@ -35,7 +35,7 @@ function WithToken() {
                 <input type="number" name="uses" min="1" max="1000" required defaultValue="1" />
               </label>
               <label>
-                Good for
+                Valid for
                 <select name="lifespan">
                   {LIFESPANS.map(([value, text]) => (
                     <option key={value} value={value}>
@@ -45,7 +45,7 @@ function WithToken() {
                 </select>
               </label>
               <label>
-                Their resource pool, or nothing: the one that they name
+                Their resource pool (optional; replaces the one that they name)
                 <input type="text" name="pool" />
               </label>
             </>

@@ -48,7 +48,7 @@ export function SlotStrip() {
           );
         })}
       </svg>
-      <figcaption class="quiet">{Math.round(share * 100)} % in use over the last hour</figcaption>
+      <figcaption class="quiet">{Math.round(share * 100)}% in use over the last hour</figcaption>
     </figure>
   );
 }

@@ -19,7 +19,7 @@ export const Words = ({ name, description, labels }: Props) => (
     )}
     {labels !== undefined && (
       <label>
-        Labels, with commas between
+        Labels, separated by commas
         <input type="text" name="labels" defaultValue={labels.join(', ')} />
       </label>
     )}

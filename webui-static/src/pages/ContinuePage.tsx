@@ -79,8 +79,8 @@ export function ContinuePage({ id }: { id: number }) {
       </p>
       <h1>Continue experiment {id}</h1>
       <p>
-        The same experiment goes on: trials that failed run again from their checkpoints, and with larger totals it
-        trains longer. An empty text changes nothing.
+        Failed trials run again from their checkpoints. Larger totals extend the training or the search. Leave the text
+        empty to keep the configuration.
       </p>
       <Form one={live.data} />
     </>

@@ -71,7 +71,7 @@ function Password() {
               <input type="text" name="displayName" defaultValue={user.value?.displayName} />
             </label>
             <label>
-              New password, or nothing to keep it
+              New password (leave empty to keep the current one)
               <input type="password" name="password" autocomplete="new-password" />
             </label>
             <p class="quiet">A new password ends your other sessions and access tokens.</p>
