@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/core/core.h"
-#include "agent/task/task_dir.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

@@ -1,7 +1,7 @@
 // Directory of an agent: exclusive lock, identity and layout.
 //
 //   lock, instance          held by one agent at a time; its identity
-//   allocations/ID/         see task/task_dir.h
+//   allocations/ID/         see common/task/task_dir.h
 //   contexts/DIGEST.tar.gz  cache of contexts
 //   images/ID/              cache of container images; their files are in `root`
 //   models/KEY/             cache of built models, if the agent's user has no cache directory
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

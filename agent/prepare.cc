@@ -10,7 +10,6 @@
 #include "agent/gpu/driver_files.h"
 #include "agent/images.h"
 #include "agent/master_link/code_archive.h"
-#include "agent/sandbox/confine.h"
 #include "agent/shared_libraries.h"
 #include "agent/task/log_file.h"
 #include "agent/task/master_relay.h"
@@ -26,6 +25,7 @@
 #include "common/build/cache.h"
 #include "common/build/model_build.h"
 #include "common/crypto/digest.h"
+#include "common/sandbox/confine.h"
 #include "det/v1/agent.methods.h"
 
 namespace det::agent {

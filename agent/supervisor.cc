@@ -1,10 +1,11 @@
 // Program det-supervisor: parent of one allocation's processes. Usage: `det-supervisor DIR [FORK_SERVER]`,
-// see task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log, and ends
-// only when no process of the task is left; only then does exit.json exist. It outlives the agent and does
-// not use the network itself: the relay of a task with a network of its own is a child. On a queued SIGTERM
-// (request_stop), or when the task hangs (task/hang_watch.h), the process group of the task gets SIGTERM and,
-// after the grace, all its processes get SIGKILL. With TaskSpec::ends_with_agent the end of standard input
-// kills them at once. det-task-init is the parent of the task inside the sandbox, and process 1 there.
+// see common/task/task_dir.h. It starts the task in its sandbox, writes the output to the allocation's log,
+// and ends only when no process of the task is left; only then does exit.json exist. It outlives the agent
+// and does not use the network itself: the relay of a task with a network of its own is a child. On a queued
+// SIGTERM (request_stop), or when the task hangs (task/hang_watch.h), the process group of the task gets
+// SIGTERM and, after the grace, all its processes get SIGKILL. With TaskSpec::ends_with_agent the end of
+// standard input kills them at once. det-task-init is the parent of the task inside the sandbox, and process
+// 1 there.
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,15 +31,15 @@
 #include "agent/task/log_file.h"
 #include "agent/task/master_relay.h"
 #include "agent/task/memory.h"
-#include "agent/task/message.h"
 #include "agent/task/processes.h"
 #include "agent/task/shell_frames.h"
-#include "agent/task/task_dir.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/task/message.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 namespace {

@@ -27,18 +27,18 @@
 #include <cstring>
 #include <iostream>
 
-#include "agent/sandbox/confine.h"
-#include "agent/sandbox/control_group.h"
-#include "agent/sandbox/namespaces.h"
-#include "agent/sandbox/sandbox.h"
 #include "agent/task/master_relay.h"
-#include "agent/task/message.h"
 #include "agent/task/shell_frames.h"
-#include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/stop_signal.h"
 #include "common/base/text.h"
+#include "common/sandbox/confine.h"
+#include "common/sandbox/control_group.h"
+#include "common/sandbox/namespaces.h"
+#include "common/sandbox/sandbox.h"
+#include "common/task/message.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 namespace {

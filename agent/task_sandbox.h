@@ -8,8 +8,8 @@
 #include <string>
 
 #include "agent/prepare.h"
-#include "agent/sandbox/sandbox.h"
 #include "common/build/model_build.h"
+#include "common/sandbox/sandbox.h"
 
 namespace det::agent {
 

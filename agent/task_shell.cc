@@ -20,10 +20,10 @@
 #include <cstring>
 #include <iostream>
 
-#include "agent/sandbox/sandbox.h"
 #include "agent/task/shell_frames.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
+#include "common/sandbox/sandbox.h"
 
 namespace det::agent {
 namespace {

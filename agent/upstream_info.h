@@ -6,7 +6,7 @@
 #include <string>
 
 #include "agent/environment.h"
-#include "agent/task/task_dir.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

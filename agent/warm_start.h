@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "agent/detect.h"
-#include "agent/task/task_dir.h"
 #include "common/base/clock.h"
 #include "common/base/process.h"
 #include "common/base/result.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

@@ -90,6 +90,34 @@ def long_functions():
     return wrong
 
 
+def program_arrows():
+    """An include of another program's header, or a link to its target. Nor does common/ use a program."""
+    programs = ("master", "agent", "harness", "cli")
+    lists = [(name, re.sub(r"#.*", "", "\n".join(lines)).replace("TARGET_OBJECTS:", ""))
+             for name, lines in files({".txt", ".cmake"}) if name.split("/")[0] in (*programs, "common")]
+    owner = {}
+    for name, text in lists:
+        for kind, target in re.findall(r"\b(add_library|add_executable|harness_room)\(\s*([\w-]+)(?![\w:-])", text):
+            owner["det_harness_" + target if kind == "harness_room" else target] = name.split("/")[0]
+    wrong = []
+    commands = r"\b(?:add_(?:library|executable|dependencies)|target_(?:link_libraries|include_directories|sources)|harness_room)\([^)]*"
+    for name, text in lists:
+        for command in re.finditer(commands, text):
+            number = text.count("\n", 0, command.start()) + 1
+            for target in re.findall(r"(?:rooms/|(?<![\w:./-]))([\w-]+)(?![\w:./-])", command.group()):
+                if owner.get(target, "common") not in ("common", name.split("/")[0]):
+                    wrong.append(f"{name}:{number}: {target} is a target of {owner[target]}/")
+    for name, lines in files(CXX):
+        folder = name.split("/")[0]
+        if folder not in (*programs, "common", "proto"):
+            continue
+        for number, line in enumerate(lines, 1):
+            include = re.match(r'\s*#\s*include\s*[<"](\w+)/', line)
+            if include and include.group(1) in programs and include.group(1) != folder:
+                wrong.append(f"{name}:{number}: includes a header of {include.group(1)}/")
+    return wrong
+
+
 def unfinished_words():
     words = r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b"
     return [f"{name}:{number}: unfinished"
@@ -189,6 +217,7 @@ RULES = {
     "the master, the agent and the CLI never see LibTorch": lambda: [
         wrong for wrong in banned(r"#include [<\"](torch|ATen|c10)/", CXX, ["harness/", "examples/", "tests/"],
                                   "LibTorch outside the harness")],
+    "programs stand on common/, never on each other": program_arrows,
     "no retired word of docs/glossary.md is used": retired_words,
     "links between documents lead to files": dead_links,
     "no work is left for later": unfinished_words,

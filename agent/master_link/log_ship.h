@@ -12,9 +12,9 @@
 #include <variant>
 
 #include "agent/task/log_file.h"
-#include "agent/task/task_dir.h"
 #include "common/base/ids.h"
 #include "common/base/queue.h"
+#include "common/task/task_dir.h"
 #include "det/v1/agent.pb.h"
 
 namespace det::agent {

@@ -11,9 +11,9 @@
 #include "agent/master_link/stream_end.h"
 #include "agent/master_link/tunnels.h"
 #include "agent/task/master_relay.h"
-#include "agent/task/message.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/task/message.h"
 
 namespace det::agent {
 namespace {

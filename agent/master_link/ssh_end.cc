@@ -7,8 +7,8 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "agent/master_link/stream_end.h"
-#include "agent/task/message.h"
 #include "agent/task/shell_frames.h"
+#include "common/task/message.h"
 
 namespace det::agent {
 namespace {

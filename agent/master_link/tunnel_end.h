@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/task/task_dir.h"
+#include "common/task/task_dir.h"
 #include "det/v1/tunnel.pb.h"
 
 namespace det::agent {

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "agent/task/task_dir.h"
 #include "common/base/result.h"
 #include "common/client/channel.h"
+#include "common/task/task_dir.h"
 #include "det/v1/tunnel.pb.h"
 
 namespace det::agent {

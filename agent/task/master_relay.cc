@@ -19,9 +19,9 @@
 #include <memory>
 #include <thread>
 
-#include "agent/sandbox/confine.h"
-#include "agent/task/message.h"
 #include "common/base/files.h"
+#include "common/sandbox/confine.h"
+#include "common/task/message.h"
 
 namespace det::agent {
 namespace {

@@ -25,8 +25,8 @@ constexpr int kMaxRelayed = 256;
 Result<UniqueFd> listen_for_relay();
 
 /// Forks the relay: each connection to `listener` is connected to `master` (HOST:PORT) from the network of
-/// this process. The relay runs as `uid` (if set), confined (sandbox/confine.h), and is killed with this
-/// process, which must be single-threaded. Returns its pid.
+/// this process. The relay runs as `uid` (if set), confined (common/sandbox/confine.h), and is killed with
+/// this process, which must be single-threaded. Returns its pid.
 Result<pid_t> start_relay(const UniqueFd& listener, const std::string& master, std::optional<uid_t> uid);
 
 /// Copies bytes between two sockets, in both directions, until both have ended or one has failed. The end of

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <optional>
 
-#include "agent/sandbox/control_group.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/sandbox/control_group.h"
 
 namespace det::agent {
 namespace {

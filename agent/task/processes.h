@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/task/task_dir.h"
 #include "common/base/clock.h"
 #include "common/base/fd.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <charconv>
 
-#include "agent/task/message.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/task/message.h"
 
 namespace det::agent {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/task/task_dir.h"
 #include "common/base/fd.h"
 #include "common/base/result.h"
+#include "common/task/task_dir.h"
 
 namespace det::agent {
 

@@ -23,13 +23,13 @@
 #include <optional>
 #include <utility>
 
-#include "agent/sandbox/sandbox.h"
-#include "agent/task/message.h"
 #include "agent/task/shell_frames.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/release.h"
 #include "common/base/text.h"
+#include "common/sandbox/sandbox.h"
+#include "common/task/message.h"
 
 namespace det::agent {
 namespace {

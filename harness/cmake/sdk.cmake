@@ -67,7 +67,7 @@ install(TARGETS det_harness det_core_api EXPORT det
   LIBRARY COMPONENT sdk NAMELINK_COMPONENT sdk)
 install(TARGETS det-harness det-launch COMPONENT sdk)
 if(TARGET det_cluster)
-  install(TARGETS det_cluster COMPONENT sdk)
+  install(TARGETS det_cluster det-fork-server COMPONENT sdk)
 endif()
 install(FILES ${det_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/det COMPONENT sdk)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/model_build.json DESTINATION ${CMAKE_INSTALL_DATADIR}/det COMPONENT sdk)

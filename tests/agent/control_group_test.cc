@@ -1,6 +1,6 @@
 // Limits by control groups: with the kernel of this machine where it offers them, and on a directory that has
 // the files of version 2.
-#include "agent/sandbox/control_group.h"
+#include "common/sandbox/control_group.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +15,6 @@
 #include "need.h"
 
 using namespace det;
-using namespace det::agent;
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "agent/gpu/driver_files.h"
-#include "agent/sandbox/sandbox.h"
 #include "common/base/files.h"
+#include "common/sandbox/sandbox.h"
 #include "need.h"
 
 using namespace det;

@@ -9,8 +9,8 @@
 
 #include <thread>
 
-#include "agent/task/message.h"
 #include "common/base/files.h"
+#include "common/task/message.h"
 #include "need.h"
 
 using namespace det;

@@ -1,5 +1,5 @@
 // Runs real processes in real sandboxes. Where the machine permits none, the tests report that and pass.
-#include "agent/sandbox/sandbox.h"
+#include "common/sandbox/sandbox.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "agent/task/processes.h"
-#include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/base/wait.h"
+#include "common/task/task_dir.h"
 #include "need.h"
 #include "test_paths.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "agent/task/processes.h"
-#include "agent/task/task_dir.h"
 #include "common/base/process.h"
 #include "common/base/secret.h"
+#include "common/task/task_dir.h"
 #include "need.h"
 #include "test_paths.h"
 

@@ -9,11 +9,11 @@
 #include <atomic>
 #include <thread>
 
-#include "agent/task/message.h"
 #include "agent/task/shell_frames.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/base/wait.h"
+#include "common/task/message.h"
 #include "shell_task.h"
 
 using namespace det;

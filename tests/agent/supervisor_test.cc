@@ -9,12 +9,12 @@
 
 #include "agent/task/log_file.h"
 #include "agent/task/processes.h"
-#include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/base/wait.h"
+#include "common/task/task_dir.h"
 #include "need.h"
 #include "test_paths.h"
 

@@ -21,7 +21,7 @@ def text(value):
 
 
 def make_spec(directory, sandboxed, programs):
-    """Writes spec.json of agent/task/task_dir.h."""
+    """Writes spec.json of common/task/task_dir.h."""
     run, tmp, work = (directory / name for name in ("run", "tmp", "workdir"))
     for path in (run, tmp, work):
         path.mkdir(parents=True)

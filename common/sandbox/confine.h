@@ -7,7 +7,7 @@
 
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 /// Threads and processes of one task.
 constexpr int kMaxTaskProcesses = 16'384;
@@ -30,4 +30,4 @@ Status confine(std::optional<uid_t> uid, std::optional<ShownUser> shown = {});
 /// Removes all capabilities from the bounding set of this process, as far as it may.
 void drop_bounding_set();
 
-}  // namespace det::agent
+}  // namespace det

@@ -1,4 +1,4 @@
-#include "agent/sandbox/namespaces.h"
+#include "common/sandbox/namespaces.h"
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -11,7 +11,7 @@
 
 #include "common/base/files.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 /// Files of /proc/self/ns in the order of open_namespaces().
@@ -60,4 +60,4 @@ Status enter_namespaces(const std::vector<UniqueFd>& namespaces) {
   return enter(namespaces[kUser], kUser);
 }
 
-}  // namespace det::agent
+}  // namespace det

@@ -1,4 +1,4 @@
-#include "agent/sandbox/syscall_filter.h"
+#include "common/sandbox/syscall_filter.h"
 
 #include <linux/vm_sockets.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-namespace det::agent {
+namespace det {
 namespace {
 
 // By name: libseccomp resolves numbers, and one that it does not know is skipped.
@@ -89,4 +89,4 @@ Status filter_syscalls() {
   return {};
 }
 
-}  // namespace det::agent
+}  // namespace det

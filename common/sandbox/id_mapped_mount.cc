@@ -1,4 +1,4 @@
-#include "agent/sandbox/id_mapped_mount.h"
+#include "common/sandbox/id_mapped_mount.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -13,7 +13,7 @@
 #include "common/base/fd.h"
 #include "common/base/files.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 /// Returns a user namespace that maps one user and one group: `owner` and `group` on disk to `uid`.
@@ -88,4 +88,4 @@ Status can_map_owners(const std::string& directory, uid_t uid) {
   return copy ? Status() : tl::unexpected(copy.error());
 }
 
-}  // namespace det::agent
+}  // namespace det

@@ -28,15 +28,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/sandbox/confine.h"
-#include "agent/sandbox/namespaces.h"
-#include "agent/task/message.h"
-#include "agent/task/task_dir.h"
 #include "common/base/files.h"
 #include "common/base/stop_signal.h"
+#include "common/sandbox/confine.h"
+#include "common/sandbox/namespaces.h"
+#include "common/task/message.h"
+#include "common/task/task_dir.h"
 #include "harness/src/programs/harness_program.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 /// Time for bubblewrap to make a sandbox, and for det-task-init to answer.
@@ -177,7 +177,7 @@ Result<Request> receive_request(UniqueFd& connection) {
 }
 
 /// Accepts connections until standard input ends. Returns the exit code.
-int run(const std::string& socket, const Shown& shown) {
+int run_server(const std::string& socket, const Shown& shown) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGCHLD, SIG_IGN);  // reaps
   preload_harness();
@@ -202,7 +202,7 @@ int run(const std::string& socket, const Shown& shown) {
 }
 
 }  // namespace
-}  // namespace det::agent
+}  // namespace det
 
 int main(int argc, char** argv) {
   char** last = environ;
@@ -215,5 +215,5 @@ int main(int argc, char** argv) {
   const std::string socket = argv[1];
   const auto bytes = [](const char* first, const char* end) { return static_cast<std::size_t>(end - first); };
   const char* const arguments_end = argv[2] + std::strlen(argv[2]) + 1;
-  return det::agent::run(socket, {argv[0], bytes(argv[0], arguments_end), *last, std::strlen(*last) + 1});
+  return det::run_server(socket, {argv[0], bytes(argv[0], arguments_end), *last, std::strlen(*last) + 1});
 }

@@ -1,4 +1,4 @@
-#include "agent/sandbox/sandbox.h"
+#include "common/sandbox/sandbox.h"
 
 #include <link.h>
 #include <sched.h>
@@ -13,12 +13,12 @@
 #include <filesystem>
 #include <set>
 
-#include "agent/sandbox/id_mapped_mount.h"
 #include "common/base/files.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
+#include "common/sandbox/id_mapped_mount.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 namespace fs = std::filesystem;
@@ -317,4 +317,4 @@ SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, c
   return {Level::kPartial, "tasks have the network of the machine: " + report.missing};
 }
 
-}  // namespace det::agent
+}  // namespace det

@@ -7,7 +7,7 @@
 
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 /// Mounts `directory` at `place`, which must exist. There, user and group of `directory` itself appear as
 /// `uid`, and files that `uid` creates get the owner of `directory`; other owners appear as user 65534.
@@ -18,4 +18,4 @@ Status mount_as_owner(const std::string& directory, const std::string& place, ui
 /// Whether mount_as_owner would succeed. Mounts nothing.
 Status can_map_owners(const std::string& directory, uid_t uid);
 
-}  // namespace det::agent
+}  // namespace det

@@ -1,4 +1,4 @@
-#include "agent/sandbox/confine.h"
+#include "common/sandbox/confine.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -16,11 +16,11 @@
 #include <cstring>
 #include <string>
 
-#include "agent/sandbox/syscall_filter.h"
 #include "common/base/fd.h"
 #include "common/base/files.h"
+#include "common/sandbox/syscall_filter.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 constexpr int kMaxCapability = 63;
@@ -95,4 +95,4 @@ Status confine(std::optional<uid_t> uid, std::optional<ShownUser> shown) {
   return filter_syscalls();
 }
 
-}  // namespace det::agent
+}  // namespace det

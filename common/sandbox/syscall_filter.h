@@ -3,7 +3,7 @@
 
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 /// Makes system calls that no training program needs fail with EPERM, in this process and its later children,
 /// for good: tracing, keyrings, mounts, namespaces, kernel modules, BPF, performance counters, userfaultfd,
@@ -11,4 +11,4 @@ namespace det::agent {
 /// a kernel without seccomp filters.
 Status filter_syscalls();
 
-}  // namespace det::agent
+}  // namespace det

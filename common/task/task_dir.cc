@@ -1,4 +1,4 @@
-#include "agent/task/task_dir.h"
+#include "common/task/task_dir.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 #include "common/base/json.h"
 #include "common/base/secret.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 // Base64: arguments and environments are arbitrary bytes, which JSON strings cannot hold.
@@ -151,4 +151,4 @@ Result<TaskExit> TaskDir::read_exit() const {
   });
 }
 
-}  // namespace det::agent
+}  // namespace det

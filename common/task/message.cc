@@ -1,4 +1,4 @@
-#include "agent/task/message.h"
+#include "common/task/message.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 #include "common/base/files.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 constexpr int kBacklog = 64;
@@ -116,4 +116,4 @@ Result<UniqueFd> listen_messages(const std::string& path) {
   return socket;
 }
 
-}  // namespace det::agent
+}  // namespace det

@@ -9,7 +9,7 @@
 #include "common/base/fd.h"
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 /// Limits of one message.
 constexpr std::size_t kMaxMessageBytes = 8192;
@@ -36,4 +36,4 @@ Result<UniqueFd> connect_messages(const std::string& path);
 /// connect. Errors: those of the file system, a path of more than 107 bytes.
 Result<UniqueFd> listen_messages(const std::string& path);
 
-}  // namespace det::agent
+}  // namespace det

@@ -6,7 +6,7 @@
 #include "common/base/fd.h"
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 /// Opens the namespaces of this process that a sandbox may replace: user, mount, process, IPC, host name,
 /// control group and network. The descriptors can be sent to another process.
@@ -19,4 +19,4 @@ Result<std::vector<UniqueFd>> open_namespaces();
 /// the process is then in an unknown state and must end.
 Status enter_namespaces(const std::vector<UniqueFd>& namespaces);
 
-}  // namespace det::agent
+}  // namespace det

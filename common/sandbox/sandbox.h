@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/sandbox/confine.h"
-#include "agent/sandbox/control_group.h"
 #include "common/base/result.h"
+#include "common/sandbox/confine.h"
+#include "common/sandbox/control_group.h"
 
-namespace det::agent {
+namespace det {
 
 /// One file or directory of a sandbox.
 struct SandboxMount {
@@ -89,4 +89,4 @@ const char* to_string(SandboxReport::Level level);
 SandboxReport probe_sandbox(std::optional<uid_t> uid, const std::string& init, const std::string& place,
                             bool own_network = false);
 
-}  // namespace det::agent
+}  // namespace det

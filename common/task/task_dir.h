@@ -7,15 +7,15 @@
 //   stop.json        agent → later agent: why the allocation is being ended
 //   exit.json        supervisor → agent: how the main process ended, written when no process is left
 //   outcome.json     agent → later agent: the exit as reported to the master
-//   log, shipped     see log_file.h
-//   shells           socket of the supervisor: a connection for each shell (shell_frames.h)
+//   log, shipped     see agent/task/log_file.h
+//   shells           socket of the supervisor: a connection for each shell (agent/task/shell_frames.h)
 //   mounts           id-mapped directories, visible to the supervisor only
-//   ports            socket for the agent, if the task has a network of its own (master_relay.h)
+//   ports            socket for the agent, if the task has a network of its own (agent/task/master_relay.h)
 //
 // The task itself sees spec.json (read-only) and these directories:
 //   workdir, determined, tmp
 //   run              DET_RUN_DIR: home directory, files of the harness, and `heartbeat`, which the task
-//                    touches while it makes progress (hang_watch.h)
+//                    touches while it makes progress (agent/task/hang_watch.h)
 #pragma once
 
 #include <sys/types.h>
@@ -25,13 +25,13 @@
 #include <string>
 #include <vector>
 
-#include "agent/sandbox/sandbox.h"
 #include "common/base/clock.h"
 #include "common/base/process.h"
 #include "common/base/result.h"
 #include "common/base/stop_signal.h"
+#include "common/sandbox/sandbox.h"
 
-namespace det::agent {
+namespace det {
 
 /// Task that the supervisor runs. Stored as spec.json.
 struct TaskSpec {
@@ -52,7 +52,7 @@ struct TaskSpec {
   std::optional<Sandbox> sandbox = {};
   /// HOST:PORT that the relay of a task with a network of its own connects to.
   std::string master;
-  /// Directories of the task's control group (sandbox/control_group.h), that of memory first.
+  /// Directories of the task's control group (common/sandbox/control_group.h), that of memory first.
   std::vector<std::string> groups;
   /// Limit of unshipped log; lines beyond are dropped and counted.
   std::int64_t unshipped_bytes = 1LL << 30;
@@ -77,8 +77,8 @@ struct TaskExit {
   std::optional<std::int64_t> memory_limit;
   /// Set if the supervisor ended the task after this much silence.
   std::optional<Duration> hung_for = {};
-  /// After a hang: the diagnosis, then lines of the stack of the first stuck rank (hang_report.h). Arbitrary
-  /// bytes.
+  /// After a hang: the diagnosis, then lines of the stack of the first stuck rank (agent/task/hang_report.h).
+  /// Arbitrary bytes.
   std::vector<std::string> hang = {};
   bool operator==(const TaskExit&) const = default;
 };
@@ -122,4 +122,4 @@ class TaskDir {
   std::string path_;
 };
 
-}  // namespace det::agent
+}  // namespace det

@@ -12,7 +12,7 @@
 #include "common/base/fd.h"
 #include "common/base/result.h"
 
-namespace det::agent {
+namespace det {
 
 constexpr char kControlGroups[] = "/sys/fs/cgroup";
 
@@ -62,4 +62,4 @@ Status enter_group(const std::vector<UniqueFd>& group, pid_t pid);
 /// Removes the directories. Those with processes stay.
 void remove_group(const std::vector<std::string>& directories);
 
-}  // namespace det::agent
+}  // namespace det

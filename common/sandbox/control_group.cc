@@ -1,4 +1,4 @@
-#include "agent/sandbox/control_group.h"
+#include "common/sandbox/control_group.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 
-namespace det::agent {
+namespace det {
 namespace {
 
 constexpr std::array<std::string_view, 3> kControllers{"memory", "cpu", "pids"};
@@ -170,4 +170,4 @@ void remove_group(const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) (void)::rmdir(directory.c_str());
 }
 
-}  // namespace det::agent
+}  // namespace det
