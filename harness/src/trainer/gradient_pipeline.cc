@@ -130,7 +130,8 @@ void clear_gradients(torch::optim::Optimizer& optimizer) {
 
 BadLoss::BadLoss(double loss)
     : runtime_error(""),
-      text_("the loss is " + std::to_string(loss) +
+      // Whether a NaN has a sign depends on the compiler.
+      text_("the loss is " + (std::isnan(loss) ? "nan" : std::to_string(loss)) +
             "; lower the learning rate or clip gradients (FitOptions::stop_on_bad_loss = false trains on)") {}
 
 void BadLoss::add_origin(const std::string& origin) {
