@@ -29,8 +29,8 @@ std::shared_ptr<grpc::Channel> open_channel(const Address& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxResponseBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // This is also the timeout of one connection attempt. A TLS handshake takes several round trips.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, address.tls ? 5000 : 100);
+  // The timeout of one connection attempt, which takes several round trips to a master that may be busy.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // An http_proxy for the Internet must not capture connections to the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

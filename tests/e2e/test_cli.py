@@ -3,7 +3,9 @@ import json
 import os
 import pathlib
 import random
+import socket
 import subprocess
+import threading
 import unittest
 
 from cluster import Cluster, wait_until
@@ -16,6 +18,36 @@ searcher: {name: single, metric: loss, max_length: {batches: 1}}
 max_restarts: 0
 reproducibility: {experiment_seed: 1}
 """
+
+
+class SlowRelay:
+    """Relays connections to a local port, and everything from there `delay` seconds late."""
+
+    def __init__(self, test, port, delay):
+        self.target, self.delay = port, delay
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        test.addCleanup(self.server.close)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                client = self.server.accept()[0]
+                master = socket.create_connection(("127.0.0.1", self.target))
+                threading.Thread(target=self.relay, args=(client, master, 0), daemon=True).start()
+                threading.Thread(target=self.relay, args=(master, client, self.delay), daemon=True).start()
+        except OSError:
+            pass
+
+    def relay(self, source, sink, delay):
+        try:
+            while data := source.recv(65536):
+                threading.Event().wait(delay)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
 
 
 class Cli(unittest.TestCase):
@@ -39,6 +71,12 @@ class Cli(unittest.TestCase):
         for program in programs:
             done = subprocess.run([program, "--help"], cwd=directory, capture_output=True, text=True)
             self.assertNotIn("error while loading", done.stderr, program)
+
+    def test_a_master_that_answers_late_is_reached(self):
+        relay = SlowRelay(self, self.cluster.port, 0.8)
+        password = self.cluster.dir / "master" / "admin-password"
+        out = self.cluster.det("-m", f"http://127.0.0.1:{relay.port}", "user", "login", "admin", "--password-file", password)
+        self.assertIn(f"Logged in as admin at http://127.0.0.1:{relay.port}", out)
 
     def project(self, name):
         directory = self.cluster.dir / name
