@@ -6,8 +6,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { cluster, complaints, here, page, run, signIn, until } from './driver.mjs';
 
-// The bound of each load on an idle machine. On a loaded one it holds for the median; the slowest load may take
-// LOADED times as long. A connection that hangs takes much longer.
+// The bound of each load on an idle machine. On a loaded one the median may take LOADED times as long, and the slowest
+// load twice that. A connection that hangs takes much longer.
 const LOAD_LIMIT_MS = 1000;
 const LOADED = 3;
 const LOADS = 30;
@@ -36,8 +36,8 @@ async function load(on, place) {
 }
 function assertQuick(took) {
   const sorted = [...took].sort((a, b) => a - b);
-  assert.ok(sorted[Math.floor(sorted.length / 2)] <= LOAD_LIMIT_MS, took.join(' '));
-  assert.ok(sorted[sorted.length - 1] <= LOADED * LOAD_LIMIT_MS, took.join(' '));
+  assert.ok(sorted[Math.floor(sorted.length / 2)] <= LOADED * LOAD_LIMIT_MS, took.join(' '));
+  assert.ok(sorted[sorted.length - 1] <= 2 * LOADED * LOAD_LIMIT_MS, took.join(' '));
 }
 const live = (on = page) => on.waitForFunction(() => document.querySelector('.freshness-live') !== null, undefined, { timeout: 10000 });
 
