@@ -22,12 +22,13 @@ TEXT
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 state="${XDG_DATA_HOME:-${HOME:-/root}/.local/share}/determinant/quickstart"
+stop="deploy/quickstart.sh --stop"
 port="" data="" action=start train=1 packages="" prefix=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --data) data=$(cd "${2:?--data needs a directory}" && pwd); shift ;;
     --port) port=${2:?--port needs a number}; shift ;;
-    --state) state=${2:?--state needs a directory}; shift ;;
+    --state) state=${2:?--state needs a directory}; stop+=" --state $(printf %q "$state")"; shift ;;
     --no-train) train=0 ;;
     --from-packages) packages=$(cd "${2:?--from-packages needs a directory}" && pwd); prefix=/usr; shift ;;
     --prefix) prefix=$(cd "${2:?--prefix needs a directory}" && pwd); shift ;;
@@ -245,7 +246,7 @@ config=""
 login="${XDG_CONFIG_HOME:-${HOME:-/root}/.config}/det"
 if ! { mkdir -p "$login" 2>/dev/null && [ -w "$login" ]; }; then
   export XDG_CONFIG_HOME=$state/config
-  config=" XDG_CONFIG_HOME=$XDG_CONFIG_HOME"
+  config=" XDG_CONFIG_HOME=$(printf %q "$XDG_CONFIG_HOME")"
 fi
 exec 9>"$state/lock"
 flock -n 9 || { echo "quickstart: another quickstart uses $state" >&2; exit 1; }
@@ -283,11 +284,11 @@ cat <<TEXT
 
 $address $DET_MASTER
 login:       admin, password in $state/master/admin-password
-stop:        deploy/quickstart.sh --stop
+stop:        $stop
 
 Next, for a trial of your own:
-  export PATH=$bin:\$PATH DET_MASTER=$DET_MASTER$config
-  cp -r $root/examples/mnist my-trial && cd my-trial    # edit model_def.cpp and const.yaml
+  export PATH=$(printf %q "$bin"):\$PATH DET_MASTER=$DET_MASTER$config
+  cp -r $(printf %q "$root")/examples/mnist my-trial && cd my-trial    # edit model_def.cpp and const.yaml
   det experiment create const.yaml . -f
 TEXT
 exit "$status"

@@ -77,13 +77,16 @@ class Quickstart(unittest.TestCase):
         self.assertIn("127.0.0.1:1", out.stdout)
 
     def test_programs_without_a_web_ui_start_and_report_it(self):
-        prefix = self.home / "prefix"
+        prefix = self.home / "a prefix"
         prefix.mkdir()
         (prefix / "bin").symlink_to(BUILD / "bin")
         out = self.run_script("--prefix", str(prefix), "--no-train")
         self.assertIn("web UI: not in", out)
         self.assertIn("agent: connected", out)
         self.assertNotIn("web UI:      http", out)
+        shown = next(line for line in out.splitlines() if "export PATH" in line)
+        found = subprocess.run(["bash", "-c", shown + "; command -v det"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(found.strip(), str(prefix / "bin" / "det"))
 
     def test_a_directory_without_programs_is_named(self):
         self.assertIn("has no det-master", self.run_script("--prefix", str(self.home), expect=1))
