@@ -1,6 +1,7 @@
 #include "common/archive/ignore.h"
 
-#include "common/base/clock.h"
+#include <ctime>
+
 #include "need.h"
 
 using namespace det;
@@ -86,7 +87,8 @@ TEST_CASE("the built-in rules exclude caches, editor files, git and terraform", 
 TEST_CASE("matching a hostile pattern is fast", "[ignore]") {
   std::string pattern, path(2000, 'a');
   for (int i = 0; i < 50; ++i) pattern += "*a";
-  const MonoTime start = mono_now();
+  const std::clock_t start = std::clock();
   CHECK_FALSE(IgnoreRules(pattern + "b").ignored(path, false));
-  CHECK(mono_now() - start < std::chrono::seconds(2));
+  // In CPU time: the sanitizers' runs get what other suites leave over.
+  CHECK(std::clock() - start < 2 * CLOCKS_PER_SEC);
 }
