@@ -118,6 +118,9 @@ Status Client::to_status(const grpc::Status& status) const {
               problems_of(status.error_details())};
   if (error.code == Code::kUnavailable) {
     error.message = unreachable(address_, error.message);
+  } else if (error.message.starts_with("Received http2 header with status")) {
+    error.message = "the server at " + address_.url() + " is no master (HTTP status " +
+                    last_part(error.message) + "); name another with -m or DET_MASTER";
   } else if (error.code == Code::kDeadlineExceeded) {
     error.message = "the master at " + address_.url() + " did not answer in time; try again";
   } else if (error.code == Code::kUnauthenticated && !token_.empty()) {

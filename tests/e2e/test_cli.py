@@ -72,6 +72,28 @@ class Cli(unittest.TestCase):
             done = subprocess.run([program, "--help"], cwd=directory, capture_output=True, text=True)
             self.assertNotIn("error while loading", done.stderr, program)
 
+    def test_another_server_is_called_no_master(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+
+        def answer():
+            client = server.accept()[0]
+            client.recv(65536)
+            # HTTP/2: SETTINGS, its acknowledgment, and once the request is there the status 404.
+            client.sendall(bytes.fromhex("000000040000000000" "000000040100000000"))
+            received = b""
+            while b"/det." not in received and (data := client.recv(65536)):
+                received += data
+            client.sendall(bytes.fromhex("000001010500000001" "8d"))
+            client.recv(65536)
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        password = self.cluster.dir / "master" / "admin-password"
+        done = self.cluster.run_det("-m", url, "user", "login", "admin", "--password-file", password)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"the server at {url} is no master (HTTP status 404); name another with -m or DET_MASTER", done.stderr)
+
     def test_a_master_that_answers_late_is_reached(self):
         relay = SlowRelay(self, self.cluster.port, 0.8)
         password = self.cluster.dir / "master" / "admin-password"
