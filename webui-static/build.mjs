@@ -47,7 +47,8 @@ const asset = (pattern) => {
 // Files that the main script imports, and those that they import.
 const outputs = new Map(Object.entries(results).map(([file, own]) => [path.basename(file), own]));
 const early = [];
-const later = new Set([...outputs.keys()].filter((name) => /^(chunk|more|prerender|MetricChart)-/.test(name)));
+const main = path.basename(asset(/^main-.*\.js$/));
+const later = new Set(Object.keys(pages.metafile.outputs).map((file) => path.basename(file)).filter((name) => name.endsWith('.js') && name !== main));
 const keep = (name) => {
   for (const { path: file, kind } of outputs.get(name)?.imports ?? [])
     if (kind === 'import-statement' && later.delete(path.basename(file))) {
@@ -55,7 +56,7 @@ const keep = (name) => {
       keep(path.basename(file));
     }
 };
-keep(path.basename(asset(/^main-.*\.js$/)));
+keep(main);
 
 const template = await readFile(path.join(here, 'src/index.html'), 'utf8');
 const page = template

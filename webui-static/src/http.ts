@@ -50,6 +50,7 @@ export function errorProblems(body: string): Problem[] {
 }
 
 export async function request(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  // None of its own on GET: the browser uses what index.html has preloaded only for an equal request.
   const headers: Record<string, string> = {};
   if (method !== 'GET') {
     headers['X-Requested-With'] = 'det';

@@ -7,6 +7,7 @@ import {
   ago,
   bytes,
   counted,
+  grouped,
   decimals,
   digits,
   duration,
@@ -35,6 +36,7 @@ test('what ended before its time has no progress', () => {
 
 test('one thing has no s', () => {
   assert.deepEqual([0, 1, 1200].map((count) => counted(count, 'file')), ['0 files', '1 file', '1,200 files']);
+  assert.deepEqual([0, 999, -1234, 1234567, 1234.56789].map(grouped), ['0', '999', '-1,234', '1,234,567', '1,234.568']);
 });
 
 test('durations keep two units', () => {

@@ -18,7 +18,7 @@ import { HEIGHTS, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPan
 import { unitText } from './spent';
 import { unevenGpu, unevenText } from './uneven';
 
-// uPlot is not part of the first load: it takes time to start, and a page shows its tables first.
+// uPlot is not part of the first load, but for its style: it takes time to start, and a page shows its tables first.
 const loadChart = async () => (await import('./MetricChart')).MetricChart;
 export const MetricChart = later<ChartProps>(loadChart);
 

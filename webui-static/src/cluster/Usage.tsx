@@ -6,7 +6,7 @@ import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { csv, save } from '../csv';
-import { percent } from '../format';
+import { grouped, percent } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import {
@@ -146,7 +146,7 @@ function Files({ account }: { account: Account }) {
 
 // Two decimals; smaller positive values are shown as "<0.01".
 const amount = (value: number): string =>
-  value > 0 && value < 0.01 ? '<0.01' : value.toLocaleString(undefined, { maximumFractionDigits: value < 100 ? 2 : 0 });
+  value > 0 && value < 0.01 ? '<0.01' : grouped(Number(value.toFixed(value < 100 ? 2 : 0)));
 
 function Summary({ account }: { account: Account }) {
   const { range, cells } = account;
