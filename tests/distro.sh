@@ -121,6 +121,7 @@ start_systemd() {
   done
 }
 services() {
+  [ -d "$root/packages" ] || { echo "FAILED: no packages; name the step packages before services"; return 1; }
   # Its master has the port of the service.
   inside /src/deploy/quickstart.sh --stop >/dev/null 2>&1 || true
   inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \

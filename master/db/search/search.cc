@@ -21,9 +21,8 @@ constexpr std::size_t kMaxSorts = 8;
 // memory. PostgreSQL takes reading JSON for as cheap as reading a number, and so reads it in one process
 // where two would take half the time; a low cost of parallel rows makes up for that.
 constexpr const char* kBegin =
-    "BEGIN READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; SET LOCAL parallel_tuple_cost = "
-    "0.01; "
-    "SET LOCAL statement_timeout = 10000";
+    "BEGIN READ ONLY; SET LOCAL statement_timeout = 10000; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'; "
+    "SET LOCAL parallel_tuple_cost = 0.01";
 
 /// A part of ORDER BY.
 struct SortKey {
