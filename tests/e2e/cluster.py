@@ -254,6 +254,9 @@ class Cluster:
         path = self.dir / name
         return "\n".join(path.read_text(errors="replace").split("\n")[-lines:]) if path.exists() else ""
 
+    def evidence(self):
+        return "\n\n".join(f"$ tail {path.name}\n{self.log_tail(path.name)}" for path in sorted(self.dir.glob("*.log")))
+
     # ---- shutdown ----
     def close(self, keep=False):
         for name in list(self.agents):

@@ -23,6 +23,23 @@ class TimedResult(unittest.TextTestResult):
         unittest.TestResult.addSuccess(self, test)
         self.stream.writeln(f"ok ({time.monotonic() - self.begin:.1f} s)")
 
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.show_evidence(test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.show_evidence(test)
+
+    def show_evidence(self, test):
+        """Prints what the test, its pool, its Slurm or its cluster knows, before the clean-up removes it."""
+        sources = [test, *(getattr(test, name, None) for name in ("pool", "slurm", "cluster"))]
+        source = next((one for one in sources if hasattr(one, "evidence")), None)
+        try:
+            self.stream.writeln(source.evidence() if source else "")
+        except Exception as error:  # The failure itself counts more than its evidence.
+            self.stream.writeln(f"no evidence: {error}")
+
 
 def run_here(suite):
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=TimedResult).run(suite)

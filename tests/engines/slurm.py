@@ -116,13 +116,10 @@ class Slurm:
             parts.append(f"$ tail {path}\n" + "\n".join(lines))
         return "\n\n".join(parts)
 
-    def wait_without_jobs(self, *logs, prefix="det-", timeout=60):
-        """Waits until no job is left and no process of one. A failure has the evidence."""
-        try:
-            wait_until("all jobs to end", lambda: not self.jobs(prefix), timeout)
-            wait_until("the processes of all jobs to end", lambda: not self.processes(), timeout)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.evidence(*logs)}") from None
+    def wait_without_jobs(self, prefix="det-", timeout=60):
+        """Waits until no job is left and no process of one."""
+        wait_until("all jobs to end", lambda: not self.jobs(prefix), timeout)
+        wait_until("the processes of all jobs to end", lambda: not self.processes(), timeout)
 
 
 class Pool:

@@ -263,21 +263,17 @@ class RandomEvents(unittest.TestCase):
 
     def test_random_events_lose_no_report_and_leave_no_job_and_no_process(self):
         begin = time.monotonic()
-        try:
-            for _ in range(EVENTS):
-                self.submit()
-                self.events.linger(0.3, 2.5)
-                self.events.happen(begin)
-            last = time.monotonic()
-            wait_until("every experiment to end", self.is_over, FINISH)
-            self.events.cancel_others()
-            self.slurm.wait_without_jobs(prefix="", timeout=60)
-            wait_until("the processes of trials to end", lambda: not leftovers(self.cluster), 10)
-            agents = lambda: self.cluster.det_json("agent", "list", "--json")
-            wait_until("the rows of agents to be removed", lambda: not agents(), 60)
-        except BaseException as error:
-            print(self.evidence())
-            raise error
+        for _ in range(EVENTS):
+            self.submit()
+            self.events.linger(0.3, 2.5)
+            self.events.happen(begin)
+        last = time.monotonic()
+        wait_until("every experiment to end", self.is_over, FINISH)
+        self.events.cancel_others()
+        self.slurm.wait_without_jobs(prefix="", timeout=60)
+        wait_until("the processes of trials to end", lambda: not leftovers(self.cluster), 10)
+        agents = lambda: self.cluster.det_json("agent", "list", "--json")
+        wait_until("the rows of agents to be removed", lambda: not agents(), 60)
         aborted = self.events.excuse_aborted()
         self.events.excuse_silent_master()
         shared = {text: when for text, when in self.gpus.problems.items() if not aborted & set(re.findall(r"job (\d+)", text))}

@@ -98,7 +98,7 @@ class Queue(unittest.TestCase):
         self.assertEqual(len(self.slurm.names()), 6)
         self.cluster.det("experiment", "kill", id)
         self.cluster.wait_state(id, "CANCELED")
-        self.slurm.wait_without_jobs(*self.pool.logs())
+        self.slurm.wait_without_jobs()
 
     def test_trials_run_on_while_slurm_does_not_reply_and_new_ones_run_afterwards(self):
         self.start(max_pilots=2)
@@ -121,7 +121,7 @@ class Queue(unittest.TestCase):
         self.assertIn("done", self.cluster.logs(trial))
         self.assertEqual(self.cluster.trial(trial)["restarts"], 0)
         self.assertEqual(self.problem(), "")
-        self.slurm.wait_without_jobs(*self.pool.logs())
+        self.slurm.wait_without_jobs()
         submitted = self.cluster.dir.joinpath("master.log").read_text().count("submitted a pilot")
         self.assertLessEqual(submitted, 4, "nothing is submitted twice")
 

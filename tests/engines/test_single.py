@@ -24,7 +24,7 @@ class PerAllocation(PilotTests, unittest.TestCase):
 
     def tearDown(self):
         self.end_all()
-        self.slurm.wait_without_jobs(*self.pool.logs())
+        self.slurm.wait_without_jobs()
 
     def jobs(self):
         return self.slurm.names()

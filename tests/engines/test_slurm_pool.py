@@ -26,7 +26,7 @@ class OnSlurm(PilotTests, unittest.TestCase):
     def tearDown(self):
         # A trial that a failed test has left would keep its pilot, and every later test would fail, too.
         self.end_all()
-        self.slurm.wait_without_jobs(*self.pool.logs())
+        self.slurm.wait_without_jobs()
 
     def jobs(self):
         return self.slurm.names()
