@@ -347,9 +347,11 @@ CREATE TABLE metric_chunks (
     last_steps  bigint NOT NULL,
     extremes    bytea NOT NULL,
     points      bytea NOT NULL,
+    outline     bytea NOT NULL,
     PRIMARY KEY (trial_id, grp, first_steps)
 );
-ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLUMN points SET STORAGE EXTERNAL;
+ALTER TABLE metric_chunks ALTER COLUMN extremes SET STORAGE EXTERNAL, ALTER COLUMN points SET STORAGE EXTERNAL,
+    ALTER COLUMN outline SET STORAGE EXTERNAL;
 
 -- core. After the first write, gc and checkpoints change state, resources and deleting.
 CREATE TABLE checkpoints (

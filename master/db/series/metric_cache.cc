@@ -106,7 +106,9 @@ struct MetricCache::Impl {
     if (whole != shard.groups.end() && whole->second.run == now.run && whole->second.late == now.late)
       return Detail::kWhole;
     if (look.first <= 0 && look.last >= now.newest)
-      return now.chunks >= look.fewest_chunks ? Detail::kExtremes : Detail::kWhole;
+      return now.chunks >= look.fewest_of_outline() ? Detail::kOutline
+             : now.chunks >= look.fewest_chunks     ? Detail::kExtremes
+                                                    : Detail::kWhole;
     return now.chunks > kFewChunks ? Detail::kStretch : Detail::kWhole;
   }
 

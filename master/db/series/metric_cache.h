@@ -67,8 +67,8 @@ class MetricCache {
   ///
   /// A series of more than max_datapoints points is downsampled: max_datapoints / 2 equal buckets of steps
   /// each yield the points of their minimum and maximum, so no peak is lost. NaN does not take part. When
-  /// only the extremes of 64-point blocks were read (four or more blocks a bucket), a bucket ends at a block
-  /// boundary; blocks at the ends of the range are read point by point.
+  /// only the extremes of 64-point or 256-point blocks were read (four or more blocks a bucket), a bucket
+  /// ends at a block boundary; blocks at the ends of the range are read point by point.
   Result<std::vector<Series>> series(const SeriesRequest& request);
   /// Returns the summaries of all metrics of a trial by group and name.
   Result<std::vector<MetricSummary>> summaries(TrialId trial);

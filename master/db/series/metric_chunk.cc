@@ -139,11 +139,12 @@ Status store_chunk(Connection& connection, TrialId trial, const std::string& gro
     connection.rollback();
     return {};
   }
-  const std::string extremes = pack_extremes(read.columns), points = pack_points(read.columns);
-  TRY(
-      connection.query("INSERT INTO metric_chunks (trial_id, grp, first_steps, last_steps, extremes, points)"
-                       " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-                       trial, group, read.first, read.last, Bytes{extremes}, Bytes{points}));
+  const std::string outline = pack_extremes(read.columns, kOutlineOf),
+                    extremes = pack_extremes(read.columns, kExtremesOf), points = pack_points(read.columns);
+  TRY(connection.query(
+      "INSERT INTO metric_chunks (trial_id, grp, first_steps, last_steps, outline, extremes, points)"
+      " VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+      trial, group, read.first, read.last, Bytes{outline}, Bytes{extremes}, Bytes{points}));
   return connection.commit();
 }
 
@@ -160,9 +161,9 @@ std::string pack_points(const MetricColumns& columns) {
   return out;
 }
 
-std::string pack_extremes(const MetricColumns& columns) {
+std::string pack_extremes(const MetricColumns& columns, std::size_t block) {
   std::string out;
-  for (const auto& [name, column] : columns) pack(name, column, column.extremes(kExtremesOf), out);
+  for (const auto& [name, column] : columns) pack(name, column, column.extremes(block), out);
   return out;
 }
 

@@ -11,18 +11,28 @@ namespace {
 // Rows per query: bounds the memory of one result.
 constexpr std::int64_t kPage = 50'000;
 
-Status unpack_all(Pool& pool, const GroupNow& now, bool coarse, MetricGroup& group) {
-  const char* const sql =
-      coarse ? "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-               " ORDER BY first_steps"
-             : "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2"
-               " ORDER BY first_steps";
-  // Ordered, because columns accept only increasing steps.
-  TRY_ASSIGN(const Rows rows, pool.query(sql, now.trial, now.group));
+/// Returns the query of all chunks, ordered because columns accept only increasing steps.
+Sql chunks_of(Detail detail) {
+  switch (detail) {
+    case Detail::kOutline:
+      return "SELECT last_steps, outline FROM metric_chunks WHERE trial_id = $1 AND grp = $2 ORDER BY"
+             " first_steps";
+    case Detail::kExtremes:
+      return "SELECT last_steps, extremes FROM metric_chunks WHERE trial_id = $1 AND grp = $2 ORDER BY"
+             " first_steps";
+    default:
+      return "SELECT last_steps, points FROM metric_chunks WHERE trial_id = $1 AND grp = $2 ORDER BY"
+             " first_steps";
+  }
+}
+
+Status unpack_all(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group) {
+  TRY_ASSIGN(const Rows rows, pool.query(chunks_of(detail), now.trial, now.group));
   for (Rows::Row row : rows) {
     std::string bytes;
     row.into(group.newest, bytes);
-    TRY(coarse ? unpack_extremes(bytes, group.columns) : unpack_points(bytes, group.columns));
+    TRY(detail == Detail::kWhole ? unpack_points(bytes, group.columns)
+                                 : unpack_extremes(bytes, group.columns));
     group.rows += kChunkRows;
   }
   return {};
@@ -72,9 +82,8 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
 /// that the caller reads the rows; they are packed again later.
 Status unpack(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group) {
   const MetricGroup empty = group;
-  const Status status = detail == Detail::kStretch
-                            ? unpack_stretch(pool, now, group)
-                            : unpack_all(pool, now, detail == Detail::kExtremes, group);
+  const Status status =
+      detail == Detail::kStretch ? unpack_stretch(pool, now, group) : unpack_all(pool, now, detail, group);
   for (const auto& [name, column] : group.columns) group.points += column.size();
   if (status || status.error().code != Code::kDataLoss) return status;
   group = empty;

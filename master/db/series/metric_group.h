@@ -24,15 +24,17 @@ struct GroupNow {
 enum class Detail {
   kWhole,     ///< Every point.
   kExtremes,  ///< Minimum and maximum of every kExtremesOf points.
+  kOutline,   ///< Minimum and maximum of every kOutlineOf points.
   /// Only the chunks that one query touches: extremes in the middle of a long range, points at its ends.
   kStretch,
 };
 
 /// A query for the steps in [first, last]. Extremes suffice when at least fewest_chunks chunks lie inside the
-/// range.
+/// range; the outline of a whole series, when it has at least fewest_of_outline() chunks.
 struct Look {
   std::int64_t first = 0, last = INT64_MAX, fewest_chunks = 1;
   bool operator==(const Look&) const = default;
+  std::int64_t fewest_of_outline() const { return fewest_chunks * std::int64_t{kOutlineOf / kExtremesOf}; }
 };
 
 /// A cached group. `run` and `late` identify the state of the trial it was read from.

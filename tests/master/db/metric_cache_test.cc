@@ -185,7 +185,8 @@ TEST_CASE("a column is restored from points exactly, and from extremes with the 
     if (i > 10'000) columns["never a number"].append({steps, std::nan(""), WallTime{i}});
   }
   REQUIRE(db::unpack_points(db::pack_points(columns), points));
-  REQUIRE(db::unpack_extremes(db::pack_extremes(columns), extremes));
+  const std::size_t block = GENERATE(db::kExtremesOf, db::kOutlineOf);
+  REQUIRE(db::unpack_extremes(db::pack_extremes(columns, block), extremes));
   for (const auto& [name, column] : columns) {
     INFO(name);
     for (const db::MetricColumn& other : {points[name], extremes[name]}) {
@@ -200,7 +201,7 @@ TEST_CASE("a column is restored from points exactly, and from extremes with the 
   CHECK(extremes["never a number"].reduced(0, INT64_MAX, 50).empty());
   // For any buckets, the extremes equal those of the points in the same range.
   const auto all = columns["often"].reduced(0, INT64_MAX, 100'000);
-  const auto blocks = columns["often"].extremes(db::kExtremesOf);
+  const auto blocks = columns["often"].extremes(block);
   REQUIRE(extremes["often"].size() == blocks.size());
   const auto reduced = extremes["often"].reduced(0, INT64_MAX, 40);
   CHECK(reduced.size() == 40);
@@ -306,6 +307,33 @@ TEST_CASE("a series whose packed chunks are damaged is read from the rows and pa
   CHECK(world.database.number(
             "SELECT count(*) FROM metric_chunks WHERE length(extremes) > 1000 AND length(points) >"
             " 1000") == 2);
+}
+
+TEST_CASE("a chart of a whole series reads only the outline of its chunks when that is enough") {
+  MetricWorld world;
+  REQUIRE(world.database.connection().query(
+      "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics) SELECT 1, 1, 'training', "
+      "s, "
+      "now(), json_build_object('loss', CASE s WHEN 20001 THEN 77 WHEN 40002 THEN -5 ELSE s % 10 END)"
+      " FROM generate_series(1, 4 * $1::bigint + 100) s",
+      db::kChunkRows));
+  db::Connection connection = world.database.connection();
+  REQUIRE(db::pack_group(connection, TrialId(1), "training"));
+  // Reading a damaged part drops all chunks, which the last count would show.
+  const auto [damage, most] =
+      GENERATE(std::pair("extremes = 'x', points = 'x'", 50), std::pair("outline = 'x', points = 'x'", 200));
+  INFO(damage);
+  REQUIRE(connection.query(("UPDATE metric_chunks SET " + std::string(damage)).c_str()));
+  const auto series = world.cache.series({.trials = {TrialId(1)}, .max_datapoints = most});
+  if (!series) FAIL(series.error().message);
+  REQUIRE(series->size() == 1);
+  CHECK(series->front().points.size() <= static_cast<std::size_t>(most));
+  const auto has = [&](std::int64_t steps, double value) {
+    return std::any_of(series->front().points.begin(), series->front().points.end(),
+                       [&](const auto& p) { return p.steps_completed == steps && p.value == value; });
+  };
+  CHECK((has(20'001, 77) && has(40'002, -5)));
+  CHECK(world.database.number("SELECT count(*) FROM metric_chunks") == 4);
 }
 
 TEST_CASE("a zoomed series reads only its chunks: extremes in a long middle, points at the ends") {
