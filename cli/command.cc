@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
@@ -27,16 +28,26 @@ std::string help_of(const CLI::App& app) {
   return app.get_formatter()->make_help(&app, path_of(app), CLI::AppFormatMode::Normal);
 }
 
-/// CLI11 parsers for the whole tree of commands, with the action of each leaf.
+/// CLI11 parsers for the tree of commands, with the action of each leaf. Only commands that the arguments can
+/// mean get their flags and verbs: those of all commands take longer to build than most commands to run.
 struct Parser {
+  const std::set<std::string> words;  ///< all arguments
   CLI::App app{"Train deep-learning models on a Determinant cluster.", "det"};
   std::map<const CLI::App*, Action> actions;
   Session session;
+
+  bool may_be_meant(const Command& command) const {
+    // A noun without a verb runs its `list`.
+    return command.names.front() == "list" ||
+           std::any_of(command.names.begin(), command.names.end(),
+                       [&](const std::string& name) { return words.contains(name); });
+  }
 
   void add(CLI::App& parent, const Command& command, const std::string& above) {
     const std::string path = above + command.names.front();
     CLI::App& node = *parent.add_subcommand(command.names.front(), command.summary);
     for (std::size_t i = 1; i < command.names.size(); ++i) node.alias(command.names[i]);
+    if (!may_be_meant(command)) return;
     // Global flags such as -m are accepted after the verb as well.
     node.fallthrough();
     if (command.declare) actions[&node] = command.declare(node);
@@ -56,7 +67,7 @@ struct Parser {
     };
   }
 
-  Parser() {
+  explicit Parser(const std::vector<std::string>& arguments) : words(arguments.begin(), arguments.end()) {
     app.require_subcommand(0, 1);
     app.set_version_flag("-v,--version", [] {
       const auto prefix = std::filesystem::path(program_path()).parent_path().parent_path();
@@ -141,7 +152,7 @@ void print_error(const Error& error) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  Parser parser;
+  Parser parser(arguments);
   try {
     // CLI11 takes the arguments in reverse order.
     parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Two figures of the det command on a real master, including process start: listing 1,000 experiments, and
-creating an experiment of a project that the master has stored before. tests/bench/cli.py BUILD_DIR [ROUNDS]"""
+"""Three figures of the det command: its start, and on a real master, including process start, listing 1,000
+experiments and creating an experiment of a project that the master has stored before.
+tests/bench/cli.py BUILD_DIR [ROUNDS]"""
 import json
 import pathlib
 import statistics
@@ -34,6 +35,7 @@ def seconds_of(body):
 def main():
     build, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
     with Cluster(build) as cluster:
+        figure("cli_start", [seconds_of(lambda: cluster.det("--version")) for _ in range(rounds)], 0.01)
         token = cluster.det("dev", "auth-token").strip()
         body = json.dumps({"config": CONFIG, "activate": False}).encode()
         for _ in range(ROWS):

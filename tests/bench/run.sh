@@ -20,7 +20,7 @@
 #   search        1,000 trials of a second on 8 slots of a real cluster, and the ideal time
 #   mnist_search  adaptive.yaml of the MNIST example and random search, on real data (a quarter of an hour)
 #   mnist_ranks   the MNIST example's images a second on two slots and on one
-#   cli           `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project
+#   cli           start of det, `det experiment list` of 1,000 rows, `det experiment create` of an unchanged project
 #   latency       `det experiment create` to the first training step, and a cold start by hand
 #   edit_loop     from an edit of a trial to its first training step; the compiler's CPU time
 #   sandbox       the start of a task with its sandbox and without, in turn
