@@ -1,7 +1,10 @@
 #include "agent/warm_start.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "agent/environment.h"
 #include "common/base/files.h"
@@ -13,15 +16,6 @@ namespace {
 
 /// Room for the arguments and variables that /proc shows of a trial, beside those of the server.
 constexpr std::size_t kArgumentBytes = 2048, kVariableBytes = 64 << 10;
-
-/// Whether a program or library that the process has loaded was deleted or replaced since.
-bool has_replaced_code(pid_t pid) {
-  const auto maps = read_file("/proc/" + std::to_string(pid) + "/maps");
-  if (!maps) return true;
-  for (const std::string& line : split(*maps, '\n'))
-    if (line.ends_with(" (deleted)") && line.find(" r-xp ") != std::string::npos) return true;
-  return false;
-}
 
 /// Returns the name of a variable that is in one of two sorted lists or has different values; "" if they are
 /// equal.
@@ -41,12 +35,37 @@ WarmStart::WarmStart(std::string program, std::string socket, std::vector<std::s
   (void)remove_tree(socket_);
 }
 
+WarmStart::CodeFile WarmStart::code_file(std::string path) {
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  return {std::move(path), there ? status.st_dev : 0, there ? status.st_ino : 0};
+}
+
+bool WarmStart::has_replaced_code() {
+  if (!path_exists(socket_)) return false;  // is loading
+  if (code_.empty()) {
+    // The mappings of LibTorch take milliseconds to read, so they are read once.
+    const auto maps = read_file("/proc/" + std::to_string(server_->pid()) + "/maps");
+    if (!maps) return true;
+    std::set<std::string> paths;
+    for (const std::string& line : split(*maps, '\n')) {
+      if (line.find(" r-xp ") == line.npos || line.find('/') == line.npos) continue;
+      if (line.ends_with(" (deleted)")) return true;
+      paths.insert(line.substr(line.find('/')));
+    }
+    for (const std::string& path : paths) code_.push_back(code_file(path));
+  }
+  return std::any_of(code_.begin(), code_.end(),
+                     [](const CodeFile& file) { return code_file(file.path) != file; });
+}
+
 Status WarmStart::start() {
-  if (server_ && !server_->ended() && !has_replaced_code(server_->pid())) return {};
+  if (server_ && !server_->ended() && !has_replaced_code()) return {};
   const bool died = server_ && server_->ended();
   if (died) log::warn("det-fork-server has ended", {{"exit", to_string(*server_->wait(kRestartInterval))}});
   if (server_ && !died) log::info("det-fork-server is restarted: its libraries were replaced");
   server_.reset();
+  code_.clear();
   (void)remove_tree(socket_);
   if (started_ && mono_now() < *started_ + kRestartInterval)
     return fail(Code::kUnavailable, "det-fork-server has ended");

@@ -2,6 +2,8 @@
 // loaded.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,10 +33,23 @@ class WarmStart {
 
  private:
   static constexpr Duration kRestartInterval = std::chrono::seconds(10);
+  /// A program or library that the server has loaded.
+  struct CodeFile {
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const CodeFile&) const = default;
+  };
+
+  /// Returns the file at `path` as it is now; inode 0 if there is none.
+  static CodeFile code_file(std::string path);
+  /// Whether a program or library of the server was deleted or replaced since it was loaded.
+  bool has_replaced_code();
 
   const std::string program_, socket_;
   const std::vector<std::string> environment_;
   std::optional<Child> server_;
+  std::vector<CodeFile> code_;  ///< of server_; empty until it is ready
   std::optional<MonoTime> started_;
 };
 
