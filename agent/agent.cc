@@ -471,13 +471,10 @@ void Agent::perform(const Announce&) {
 }
 
 void Agent::perform(const Finish&) {
-  if (settings_.ephemeral) {
-    v1::AgentMessage message;
-    message.mutable_left();
-    link_.send(std::move(message));
-  }
+  std::optional<v1::AgentMessage> last;
+  if (settings_.ephemeral) last.emplace().mutable_left();
   exit_at_ = mono_now() + kCloseTimeout;
-  link_.close();
+  link_.close(std::move(last));
 }
 
 }  // namespace det::agent

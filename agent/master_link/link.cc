@@ -98,9 +98,12 @@ class Link::Stream : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentC
   }
   void OnWriteDone(bool) override { sink_(LinkWritten{session_}); }
   void OnDone(const grpc::Status& status) override {
-    sink_(LinkClosed{session_, status.error_code(), status.error_message()});
-    // Destroys this object when the last reference goes.
-    const auto last = std::move(self_);
+    // The last reference, and with it perhaps the channel, goes on the thread of the link: gRPC may end with
+    // the process before its own thread has released a channel. This object may be gone after the reset.
+    const Sink sink = sink_;
+    LinkClosed closed{session_, status.error_code(), status.error_message()};
+    self_.reset();
+    sink(std::move(closed));
   }
 
   const std::shared_ptr<grpc::Channel> channel_;
@@ -230,9 +233,13 @@ void Link::write_next() {
   }
 }
 
-void Link::close() {
+void Link::close(std::optional<v1::AgentMessage> last) {
   closing_ = true;
-  if (stream_ && !live_) stream_->cancel();
+  if (last && stream_ && !ended_ && !half_closed_) {
+    outgoing_.push_back(std::move(*last));
+  } else if (stream_ && !live_) {
+    stream_->cancel();
+  }
   write_next();
 }
 

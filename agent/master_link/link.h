@@ -71,9 +71,10 @@ class Link {
   bool live() const { return live_; }
   /// Queues a message. Drops it if the link is not live: the Hello of the next session repeats all state.
   void send(v1::AgentMessage message);
-  /// Ends the stream after the queued messages and never reopens it. Non-blocking; closed() reports
-  /// completion.
-  void close();
+  /// Ends the stream after the queued messages and `last`, and never reopens it. Non-blocking; closed()
+  /// reports completion. A stream that is not live ends at once without `last`; with it, the master gets it
+  /// behind the Hello, because it may be about to accept the agent.
+  void close(std::optional<v1::AgentMessage> last = std::nullopt);
   bool closed() const { return closing_ && !stream_; }
 
  private:

@@ -105,6 +105,7 @@ bool Round::list() {
     set_problem(listed.error().message);
     return false;
   }
+  recovers_ = !problem_.empty();
   set_problem("");
   jobs_.clear();
   for (EngineJob& job : *listed) {
@@ -172,6 +173,7 @@ void Round::enqueue(const core::SubmitPilot& pilot) {
 }
 
 void Round::submit_waiting() {
+  if (recovers_) return;
   for (std::size_t i = 0; i < kMaxSubmissions && !waiting_.empty(); ++i) {
     const core::SubmitPilot pilot = std::move(waiting_.front());
     waiting_.pop_front();

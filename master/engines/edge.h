@@ -59,7 +59,7 @@ class Round {
   bool list();
   /// Queues a submission, unless it waits already.
   void enqueue(const core::SubmitPilot& pilot);
-  /// Carries out queued submissions, at most kMaxSubmissions.
+  /// Carries out queued submissions, at most kMaxSubmissions; none while `recovers_`.
   void submit_waiting();
   /// Returns false when the engine does not reply.
   bool submit(const core::SubmitPilot& pilot);
@@ -77,6 +77,9 @@ class Round {
   std::map<std::string, EngineJob> reported_;
   std::deque<core::SubmitPilot> waiting_;  ///< submissions for later rounds
   std::string problem_;
+  /// The newest list is the first one after a problem. The engine may be about to carry out an abandoned
+  /// submission, so that the next list decides what is submitted.
+  bool recovers_ = false;
   int rounds_ = 0;  ///< with a list
 };
 

@@ -59,7 +59,8 @@ class FakeMaster : public FakeService {
   std::atomic<int> refuse_hello{0};  ///< gRPC code; 0 accepts
   std::atomic<int> refuse_logs{0};   ///< number of ShipLogs calls that fail after their lines were stored
   std::atomic<int> context_requests{0};
-  std::string context;  ///< reply of GetContext; set before the first order
+  std::atomic<int> lefts{0};  ///< agents that have said that they left
+  std::string context;        ///< reply of GetContext; set before the first order
 
   grpc::Status Link(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::AgentCommand, v1::AgentMessage>* stream) {
@@ -87,6 +88,7 @@ class FakeMaster : public FakeService {
       --writers_;
     });
     while (stream->Read(&message)) {
+      if (message.has_left()) ++lefts;
       if (message.has_update()) updates.push(v1::AllocationUpdate(message.update()));
       if (message.has_heartbeat()) {
         v1::AgentCommand answer;

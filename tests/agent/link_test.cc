@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/queue.h"
+#include "fake_master.h"
+
 using namespace det;
 using namespace det::agent;
 using namespace std::chrono_literals;
@@ -22,6 +25,32 @@ Duration time_away(Duration outage, Duration lease) {
 }
 
 }  // namespace
+
+TEST_CASE("an agent that ends before the master has accepted it says that it has left", "[link]") {
+  FakeMaster master;
+  const auto channel = open_channel(master.address()).value();
+  Queue<LinkEvent> events(100);
+  Link link(
+      channel, [&](LinkEvent event) { events.try_push(std::move(event)); }, [] { return v1::Hello(); }, 1);
+  link.tick(mono_now());
+  master.hellos.pop();
+  v1::AgentMessage left;
+  left.mutable_left();
+  link.close(left);
+  const MonoTime by = mono_now() + 20s;
+  while (!link.closed() && mono_now() < by)
+    for (const LinkEvent& event : events.pop_batch(16, 100ms))
+      std::visit(
+          [&](const auto& one) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(one)>, LinkWritten>)
+              link.handle(one);
+            else
+              (void)link.handle(one, mono_now());
+          },
+          event);
+  CHECK(link.closed());
+  CHECK(master.lefts == 1);
+}
 
 TEST_CASE("an agent is back within its lease after an outage of three quarters of it", "[link]") {
   for (const Duration lease : {Duration(6s), Duration(30s), Duration(1min), Duration(10min)}) {

@@ -323,6 +323,29 @@ TEST_CASE("a Slurm that does not reply is said once, ends no pilot, and is said 
   CHECK(said[0].problem.empty());
 }
 
+TEST_CASE("a Slurm that replies again may still carry out an abandoned submission") {
+  Cluster cluster;
+  Round round = cluster.round();
+  round.run({});
+  cluster.away = true;
+  round.run({kSubmit});  // sbatch waits, and is ended after its time
+  cluster.away = false;
+  round.run({kSubmit});
+  std::vector<core::Send> early{kSubmit};
+  round.run_early(early);
+  CHECK(cluster.jobs.empty());
+  SECTION("Slurm carries it out behind the first list: there is one job") {
+    cluster.jobs[cluster.next++] = {"det-c-gpu-1"};
+    round.run({});
+    round.run({kSubmit});
+    CHECK(cluster.jobs.size() == 1);
+  }
+  SECTION("Slurm never received it: the second list decides that") {
+    round.run({});
+    CHECK(cluster.jobs.size() == 1);
+  }
+}
+
 TEST_CASE("a pilot that Slurm has forgotten has ended") {
   Cluster cluster;
   cluster.pilots["det-c-gpu-1"] = {.id = 1, .name = "det-c-gpu-1", .pool = "gpu", .job = "5"};
