@@ -52,13 +52,14 @@ enum class AllocationState {
 std::string_view allocation_state_name(AllocationState state);
 std::optional<AllocationState> parse_allocation_state(std::string_view name);
 
-/// Why an allocation ended. Kinds with is_failure() count against max_restarts.
+/// Why an allocation ended. Kinds with is_failure() count against max_restarts, others after many in a row
+/// (Trials::end_run).
 enum class ExitKind {
   kSucceeded,  ///< exit code 0
   /// Program error: non-zero exit, foreign signal, compile error of the model. Exit code kExitFinal or a
   /// second kExitRepeatable (common/base/exit_codes.h) ends the trial before its restarts are used up.
   kFailed,
-  kLost,     ///< infrastructure: agent lost, start failed, state lost; runs again without counting
+  kLost,     ///< infrastructure: agent lost, start failed, state lost; counts after 20 in a row
   kStopped,  ///< the master ended it
   kOutOfMemory,
   kStorageFull,  ///< runs again with exponential back-off; counts only after more than an hour of it

@@ -8,7 +8,7 @@
 //   STOPPING_CANCELED    STOPPING_KILLED, STOPPING_ERROR, CANCELED, ERROR
 //   STOPPING_KILLED      STOPPING_ERROR, CANCELED
 //   STOPPING_ERROR       ERROR
-//   COMPLETED, CANCELED, ERROR (terminal)   none; see take_back
+//   COMPLETED, CANCELED, ERROR (terminal)   none; see reopen
 //
 //   Allocations: ASSIGNED → PULLING → STARTING → RUNNING → TERMINATING → TERMINATED. States may be skipped;
 //   there is no way back.

@@ -1,5 +1,6 @@
 // Runs the unit tests of the web UI: bundles unit/*.test.ts with the build's own esbuild and passes them to
-// node's test runner. Usage: node unit_test.mjs [BUILD_DIR]. Ends with `N passed, N failed`.
+// node's test runner. Usage: node unit_test.mjs [BUILD_DIR [NAME]]. With NAME, only tests run whose names match this
+// regular expression. Ends with `N passed, N failed`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,8 +8,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+const [buildDirectory, name, ...more] = process.argv.slice(2);
+if (more.length > 0) {
+  console.error('usage: unit_test.mjs [BUILD_DIR [NAME]]');
+  process.exit(2);
+}
 const here = path.dirname(fileURLToPath(import.meta.url));
-const work = path.resolve(process.argv[2] ?? path.join(here, '../../build/release'), 'webui');
+const work = path.resolve(buildDirectory ?? path.join(here, '../../build/release'), 'webui');
 // CTest's exit code for "skipped".
 const SKIPPED = 77;
 if (!existsSync(path.join(work, 'node_modules/.det-lock'))) {
@@ -33,7 +39,8 @@ try {
     logLevel: 'warning',
   });
   const files = readdirSync(out).map((name) => path.join(out, name));
-  const run = spawnSync(process.execPath, ['--test', '--test-reporter=tap', ...files], { encoding: 'utf8' });
+  const only = name ? [`--test-name-pattern=${name}`] : [];
+  const run = spawnSync(process.execPath, ['--test', '--test-reporter=tap', ...only, ...files], { encoding: 'utf8' });
   const count = (what) => Number(run.stdout.match(new RegExp(`^# ${what} (\\d+)$`, 'm'))?.[1] ?? 0);
   const failed = count('fail') + count('cancelled');
   if (run.status !== 0) console.log(run.stdout, run.stderr);

@@ -1,4 +1,4 @@
-// Handlers CreateExperiment and UploadExperiment, and the steps of a submission.
+// Handlers CreateExperiment, CreateFromCodeArchive and UploadExperiment, and the steps of a submission.
 #include "master/api/submit/create.h"
 
 #include <algorithm>

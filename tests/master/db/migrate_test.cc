@@ -1,4 +1,4 @@
-// The migrations produce exactly schema.sql, and a failed start leaves no intermediate schema.
+// The migrations produce exactly master/db/schema, and a failed start leaves no intermediate schema.
 #include "master/db/pg/migrate.h"
 
 #include <catch2/catch.hpp>
@@ -58,14 +58,13 @@ void make_old(const Database& database, const char* rows) {
 
 }  // namespace
 
-TEST_CASE("the migrations produce exactly schema.sql") {
+TEST_CASE("the migrations produce exactly the schema for reading") {
   const Database migrated;
   const Database written(false);
   db::Connection connection = written.connection();
-  for (const char* file : {"schema_functions.sql", "schema.sql", "schema_summaries.sql",
-                           "schema_webhooks.sql", "schema_pilots.sql", "schema_tasks.sql",
-                           "schema_quotas.sql", "schema_media.sql", "schema_groups.sql"}) {
-    const auto sql = read_file(source_path("/master/db/") + file);
+  for (const char* file : {"functions.sql", "main.sql", "summaries.sql", "webhooks.sql", "pilots.sql",
+                           "tasks.sql", "quotas.sql", "media.sql", "groups.sql"}) {
+    const auto sql = read_file(source_path("/master/db/schema/") + file);
     REQUIRE(sql);
     const Status status = connection.script(*sql);
     if (!status) FAIL(status.error().message);

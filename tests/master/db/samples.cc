@@ -8,6 +8,29 @@
 #include "common/expconf/parse.h"
 
 namespace det::test {
+namespace {
+
+struct AnyValue {
+  template <typename V>
+  operator V() const;
+};
+/// Number of members of an aggregate: the most values that it can be made of.
+template <typename T, typename... A>
+constexpr std::size_t members() {
+  if constexpr (requires { T{A{}..., AnyValue{}}; }) {
+    return members<T, A..., AnyValue>();
+  } else {
+    return sizeof...(A);
+  }
+}
+// A new member is drawn by Sampler and shown by show(), so that the store contract finds it missing in a
+// table.
+static_assert(members<core::Experiment>() == 16 && members<core::QueueSettings>() == 5);
+static_assert(members<core::Trial>() == 25 && members<core::Command>() == 13 && members<core::Exit>() == 3);
+static_assert(members<core::Allocation>() == 17 && members<core::AllocationPart>() == 8);
+static_assert(members<core::AgentSettings>() == 4 && members<core::Pilot>() == 12);
+
+}  // namespace
 
 std::shared_ptr<const expconf::ExperimentConfig> sample_config() {
   static const auto config = [] {
@@ -90,6 +113,7 @@ core::Trial Sampler::trial(TrialId id, ExperimentId experiment) {
   row.early_exit_invalid_hp = coin();
   row.held = coin();
   row.retries_canceled = coin();
+  for (std::int64_t count = integer(3); count > 0; --count) row.excluded.push_back(AgentId(text()));
   row.progress = random_.uniform();
   row.exit_reason = text();
   row.started = time();
@@ -134,7 +158,9 @@ core::Pilot Sampler::pilot(std::int64_t id) {
           .reason = text(),
           .until = maybe_time(),
           .submitted = WallTime{id * 1'000'003},
-          .ended = std::nullopt};
+          .ended = std::nullopt,
+          .slots = id % 2 == 0 ? std::optional(static_cast<int>(id)) : std::nullopt,
+          .used = coin()};
 }
 
 core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
@@ -151,6 +177,7 @@ core::Allocation Sampler::allocation(const std::string& id, TaskKey task) {
     part.agent_instance = text();
     part.address = text();
     part.token_hash = text();
+    part.daemon = coin();
     part.state = static_cast<core::AllocationState>(integer(5));
     for (std::int64_t count = integer(4); count > 0; --count)
       part.slots.push_back(static_cast<int>(integer(64)));
@@ -188,7 +215,9 @@ void show(std::ostream& out, const core::Trial& t) {
       << '|' << t.checkpoint_validation << '|' << t.searcher_steps << '|'
       << (t.best_metric ? std::to_string(*t.best_metric) : "-") << '|' << t.early_exit_invalid_hp << t.held
       << t.retries_canceled << '|' << t.progress << '|' << t.exit_reason << '|' << t.started.micros << '|'
-      << show(t.ended) << '\n';
+      << show(t.ended);
+  for (const AgentId& agent : t.excluded) out << '|' << agent;
+  out << '\n';
 }
 void show(std::ostream& out, const core::Command& c) {
   out << "command " << c.id << '|' << c.task << '|' << c.job_id << '|' << c.owner << '|' << c.workspace << '|'
@@ -203,7 +232,7 @@ void show(std::ostream& out, const core::Allocation& a) {
       << '|' << a.pool << '|' << a.workspace << '|' << a.port << '|';
   for (const core::AllocationPart& part : a.parts) {
     out << part.agent << '/' << part.agent_instance << '/' << part.address << '/' << part.token_hash << '/'
-        << core::allocation_state_name(part.state) << '/';
+        << core::allocation_state_name(part.state) << '/' << part.daemon << '/';
     for (int slot : part.slots) out << slot << ' ';
     if (part.exit)
       out << static_cast<int>(part.exit->kind) << '/' << part.exit->code << '/' << part.exit->message;
@@ -243,7 +272,8 @@ std::string describe(const core::Recovered& recovered) {
   for (const core::Pilot& pilot : recovered.pilots) {
     out << "pilot " << pilot.id << '|' << pilot.name << '|' << pilot.pool << '|' << pilot.nodes << '|'
         << core::pilot_phase_name(pilot.phase) << '|' << pilot.job << '|' << pilot.reason << '|'
-        << (pilot.until ? pilot.until->micros : 0) << '|' << pilot.submitted.micros << '\n';
+        << (pilot.until ? pilot.until->micros : 0) << '|' << pilot.submitted.micros << '|'
+        << pilot.slots.value_or(-1) << '|' << pilot.used << '\n';
   }
   core::QuotaTable quotas;
   for (const core::Quota& quota : recovered.quotas) quotas[{quota.of, quota.resource}] = quota.limit;

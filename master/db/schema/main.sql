@@ -1,7 +1,8 @@
--- Readable view of the whole schema as the migrations create it, without data rows. A test compares the two.
+-- Main tables of the schema as the migrations create it, without data rows; the other files of this folder have the
+-- rest. A test compares all of them with the migrations.
 -- Times are timestamptz with microseconds; states are the names that the core uses. "core" marks tables
 -- written only by the ordered writer (pg_store) on behalf of the core. The functions are in
--- schema_functions.sql, which must run first.
+-- functions.sql, which must run first.
 
 -- Applied migrations. Written by migrate.
 CREATE TABLE schema_migrations (
