@@ -204,8 +204,13 @@ async function violations(on) {
 }
 
 // Accessibility checks of a page: names, axe-core rules, contrast in light and in dark.
+// Buttons of the open dialog that nobody sees.
+const unseen = (on) =>
+  on.$$eval('dialog[open] button', (all) => all.filter((one) => Number(getComputedStyle(one).opacity) < 0.2).map((one) => one.textContent));
+
 export async function audit(name, on = page) {
   assert.deepEqual(await unnamed(on), []);
+  assert.deepEqual(await unseen(on), [], `${name}: unseen buttons`);
   assert.deepEqual(await violations(on), [], name);
   for (const colorScheme of ['light', 'dark']) {
     await on.emulateMedia({ colorScheme });

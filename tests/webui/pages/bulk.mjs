@@ -24,11 +24,11 @@ export const bulkActions = [
       await page.keyboard.press('Escape');
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.equal(await page.textContent('tr[data-id="1"] .heat-0'), '0.1');
-      assert.equal(await page.$eval('thead th:nth-child(2)', (head) => head.textContent), 'accuracy');
+      assert.deepEqual(await page.$$eval('thead .pinned', (heads) => heads.map((head) => head.textContent)), ['ID', 'Name', 'accuracy']);
       await page.reload();
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.match(decodeURIComponent(page.url()), /heat=hp\.learning_rate.*|pin=searcherMetricsVal/);
-      await page.setViewportSize({ width: 700, height: 900 });
+      await page.setViewportSize({ width: 900, height: 900 });
       await page.$eval('.table-tall', (frame) => (frame.scrollLeft = 400));
       const [choice, cell] = await Promise.all(
         ['tr[data-id="3"] > :first-child', 'tr[data-id="3"] .pinned'].map((one) => page.$eval(one, (element) => element.getBoundingClientRect())),

@@ -48,7 +48,7 @@ export const registry = [
       await dialog().getByRole('button', { name: 'Run', exact: true }).click();
       await page.waitForURL('**/det/tasks/*');
       await until((text) => [...document.querySelectorAll('.log-text')].some((line) => line.textContent === text), `hello ${PROBE}`);
-      await until(() => document.querySelector('.state-line .state')?.textContent === 'Terminated');
+      await until(() => document.querySelector('.state-line .state')?.textContent === 'Error');
       await audit('task');
       await open('tasks');
       await page.getByRole('link', { name: PROBE }).waitFor();

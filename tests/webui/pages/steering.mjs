@@ -197,7 +197,7 @@ const commands = [
       await untilText('begun');
       await press('Kill…');
       await sure('Kill');
-      await state('Terminated');
+      await state('Killed');
     },
   ],
 ];
@@ -212,7 +212,7 @@ const interactive = [
       await row.getByRole('cell', { name: 'Shell', exact: true }).waitFor();
       await row.getByRole('button', { name: `Kill Shell ${id.slice(0, 8)}` }).click();
       await sure('Kill');
-      await row.getByText('Terminated').waitFor();
+      await row.getByText('Killed', { exact: true }).waitFor();
     },
   ],
 ];

@@ -135,4 +135,5 @@ test('a comparison marks the best value and gives the difference from the first'
   assert.equal(against(0.75, 0.5), '+0.25');
   assert.equal(against(0.5, 0.75), '−0.25');
   assert.equal(against(undefined, 0.75), '');
+  assert.equal(against(0.7500000001, 0.75), '');
 });

@@ -19,6 +19,10 @@ export interface Command {
 
 export const hasEnded = (one: Command): boolean => one.state === 'STATE_TERMINATED';
 
+// The state to show: for an ended command, how it ended.
+export const outcome = (one: Command): string =>
+  !hasEnded(one) ? one.state : one.exitStatus.startsWith('killed') ? 'STATE_KILLED' : one.exitStatus.startsWith('success') ? 'STATE_COMPLETED' : 'STATE_ERROR';
+
 const at = (id: string): string => `/api/v1/commands/${encodeURIComponent(id)}`;
 
 export interface Task extends Command {

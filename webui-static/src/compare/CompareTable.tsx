@@ -38,7 +38,7 @@ const Broken = ({ name }: { name: string }) => (
 
 export function CompareTable(props: { label: string; all: Subject[]; rows: [string, ComponentChildren[], boolean][] }) {
   return (
-    <div class="table-frame compare" role="region" aria-label={props.label} tabIndex={0}>
+    <div class="table-frame compare" role="region" aria-label={props.label} tabIndex={0} style={{ '--subjects': props.all.length }}>
       <table>
         <thead>
           <SubjectHeads all={props.all} />

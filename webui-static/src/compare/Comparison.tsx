@@ -15,13 +15,13 @@ import { against, bestPlace, loadSubjects, MAX_COMPARED, rowsOf, valueOfMetric, 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
 const RELOAD_GAP_MS = 2000;
 
-// The metric with its difference from the first subject's; the best one is marked.
+// The metric with its difference from the first subject's; the best one is marked unless all read the same.
 function Metrics({ all, smallerIsBetter }: { all: Subject[]; smallerIsBetter: boolean }) {
   const values = all.map(valueOfMetric);
-  const best = bestPlace(values, smallerIsBetter);
+  const best = new Set(values.map(metric)).size > 1 ? bestPlace(values, smallerIsBetter) : undefined;
   return values.map((value, at) => (
     <>
-      {metric(value)} {at > 0 && <span class="quiet">{against(value, values[0])}</span>} {at === best && all.length > 1 && <span class="tag">best</span>}
+      {metric(value)} {at > 0 && <span class="quiet">{against(value, values[0])}</span>} {at === best && <span class="tag">best</span>}
     </>
   ));
 }

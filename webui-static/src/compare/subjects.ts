@@ -54,9 +54,9 @@ export function bestPlace(values: readonly (number | undefined)[], smallerIsBett
   return best;
 }
 
-// The difference from a first value with its sign: "+0.01"; "" if one is unknown.
+// The difference from a first value with its sign: "+0.01"; "" if one is unknown or both read the same.
 export const against = (value: number | undefined, first: number | undefined): string =>
-  value === undefined || first === undefined ? '' : `${value < first ? '−' : '+'}${metric(Number(Math.abs(value - first).toPrecision(3)))}`;
+  value === undefined || first === undefined || metric(value) === metric(first) ? '' : `${value < first ? '−' : '+'}${metric(Number(Math.abs(value - first).toPrecision(3)))}`;
 
 export interface Row {
   name: string;

@@ -1,6 +1,6 @@
 // Page of one command: state, why it is waiting, and its log.
 import { paths, useTitle } from '../address';
-import { command, hasEnded, killCommand, portPage } from '../calls/tasks';
+import { command, hasEnded, killCommand, outcome, portPage } from '../calls/tasks';
 import type { CommandWithPorts } from '../calls/tasks';
 import { Explain } from '../cluster/Explain';
 import { useNow } from '../components/clock';
@@ -45,7 +45,7 @@ export function TaskPage({ id }: { id: string }) {
           <div class="page-head">
             <div>
               <p class="quiet">
-                <a href={paths.tasks}>Tasks</a> / {one.id}
+                <a href={paths.tasks}>Tasks</a>
               </p>
               <h1>{one.description || 'Command'}</h1>
             </div>
@@ -65,8 +65,8 @@ export function TaskPage({ id }: { id: string }) {
             )}
           </div>
           <div class="state-line">
-            <StateBadge state={one.state} />
-            {one.exitStatus !== '' && <span class={`reason ${/exit code [1-9]/.test(one.exitStatus) ? 'failed' : ''}`}>{one.exitStatus}</span>}
+            <StateBadge state={outcome(one)} />
+            {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus}</span>}
           </div>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <Facts
@@ -76,6 +76,7 @@ export function TaskPage({ id }: { id: string }) {
               ['User', one.username],
               ['Pool', one.resourcePool],
               ['Slots', String(one.slots)],
+              ['ID', one.id],
               ['Priority', one.priority > 0 ? String(one.priority) : ''],
               ['Ports', one.ports.length > 0 ? <Ports one={one} /> : ''],
             ]}

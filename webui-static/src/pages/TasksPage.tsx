@@ -1,7 +1,7 @@
 // All commands, notebooks, shells and TensorBoards: state, pages, starting and killing.
 import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
-import { hasEnded, killCommand, launch, tasks } from '../calls/tasks';
+import { hasEnded, killCommand, launch, outcome, tasks } from '../calls/tasks';
 import type { Task } from '../calls/tasks';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
@@ -86,7 +86,7 @@ export function TasksPage() {
                     <Kind one={one} />
                   </td>
                   <td>
-                    <StateBadge state={one.state} />
+                    <StateBadge state={outcome(one)} />
                   </td>
                   <td>{one.username}</td>
                   <td>{one.resourcePool}</td>
@@ -95,7 +95,7 @@ export function TasksPage() {
                     <Time at={one.startTime} />
                   </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                  <td class={`reason ${/exit code [1-9]/.test(one.exitStatus) ? 'failed' : ''}`}>{one.exitStatus}</td>
+                  <td class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus}</td>
                   <td>
                     {!hasEnded(one) && (
                       <Confirm

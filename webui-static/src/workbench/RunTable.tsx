@@ -59,6 +59,9 @@ function pinned(columns: readonly Column[], pins: readonly string[], key: string
   return { left: `${before.reduce((sum, one) => sum + one.width, first)}px` };
 }
 
+const pinClass = (columns: readonly Column[], pins: readonly string[], key: string): string =>
+  !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
+
 const firstWidth = (chosen: Props['chosen']): number => (onPhone() ? PHONE_WIDTH : CHOICE_WIDTH) + (chosen ? BOX_WIDTH : 0);
 
 function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
@@ -75,7 +78,7 @@ function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 's
             <th
               scope="col"
               key={column.key}
-              class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''}`}
+              class={`${column.number ? 'number' : ''} ${pinClass(columns, pins, column.key)}`}
               style={pinned(columns, pins, column.key, firstWidth(chosen))}
               aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
             >
@@ -197,13 +200,13 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pi
       </td>
       {columns.map((column) =>
         column.key === 'name' ? (
-          <th scope="row" key="name" class={pins.includes('name') ? 'pinned' : ''} style={pinned(columns, pins, 'name', firstWidth(chosen))}>
+          <th scope="row" key="name" class={pinClass(columns, pins, 'name')} style={pinned(columns, pins, 'name', firstWidth(chosen))}>
             {column.cell(run, now)}
           </th>
         ) : (
           <td
             key={column.key}
-            class={`${column.number ? 'number' : ''} ${pins.includes(column.key) ? 'pinned' : ''} ${heat(column.key, run)}`}
+            class={`${column.number ? 'number' : ''} ${pinClass(columns, pins, column.key)} ${heat(column.key, run)}`}
             style={pinned(columns, pins, column.key, firstWidth(chosen))}
           >
             {column.cell(run, now)}

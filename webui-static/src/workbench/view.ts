@@ -18,6 +18,10 @@ export interface View {
   top: number[]; // ids of the runs that stay above the others
 }
 
+// They say which run a row is.
+const DEFAULT_PINS = ['id', 'name'];
+const NO_PINS = '-';
+
 const names = (text: string | undefined): string[] => (text ?? '').split(',').filter((one) => one !== '');
 
 const idsOf = (text: string | undefined): number[] => names(text).map(Number).filter((id) => id > 0);
@@ -36,7 +40,7 @@ export function readView(query: Record<string, string | undefined>): View {
       .filter((one) => one !== '-')
       .map((one) => ({ column: one.replace(/^-/, ''), descending: one.startsWith('-') })),
     columns: query.cols ? names(query.cols) : undefined,
-    pins: names(query.pin),
+    pins: !query.pin ? DEFAULT_PINS : names(query.pin).filter((one) => one !== NO_PINS),
     heat: names(query.heat),
     groups: names(query.group),
     drawn: !query.drawn ? undefined : idsOf(query.drawn),
@@ -51,7 +55,7 @@ export function writeView(change: Partial<View>): Record<string, string> {
   if (change.archived !== undefined) out.archived = change.archived ? '1' : '';
   if (change.sorts !== undefined)
     out.sort = change.sorts.map((one) => (one.descending ? '-' : '') + one.column).join(',');
-  if (change.pins !== undefined) out.pin = change.pins.join(',');
+  if (change.pins !== undefined) out.pin = change.pins.join(',') || NO_PINS;
   if (change.heat !== undefined) out.heat = change.heat.join(',');
   if (change.groups !== undefined) out.group = change.groups.join(',');
   if (change.top !== undefined) out.top = change.top.join(',');
