@@ -341,7 +341,7 @@ const steering = [
       await bulk.getByRole('button', { name: 'Activate 3' }).click();
       await until(() => ![...document.querySelectorAll('tbody .state')].some((one) => one.textContent === 'Paused'));
       await choose();
-      await bulk.getByRole('button', { name: 'Kill… 3' }).click();
+      await bulk.getByRole('button', { name: 'Kill 3…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
       await states('Canceled');
     },

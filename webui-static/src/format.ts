@@ -139,6 +139,10 @@ export function grouped(value: number): string {
   return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (part === undefined ? '' : `.${part}`);
 }
 
+// A number on an axis: "1,000", "0.25", "2.000e+6".
+export const axisNumber = (value: number): string =>
+  Number.isInteger(value) && Math.abs(value) < 1e6 ? grouped(value) : metric(value);
+
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 

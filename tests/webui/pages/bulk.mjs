@@ -124,7 +124,7 @@ export const bulkActions = [
       await rows('1,2,3,5,6,7');
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();
-      await bulk().getByRole('button', { name: 'Move…' }).click();
+      await bulk().getByRole('button', { name: 'Move 2…' }).click();
       await dialog().getByLabel('Project').selectOption({ index: 1 });
       await dialog().getByRole('button', { name: 'Move', exact: true }).click();
       await until(() => document.querySelector('.bulk') === null);
@@ -132,7 +132,7 @@ export const bulkActions = [
       await rows('2,6,7');
       await page.getByLabel('Choose experiment 6').check();
       await page.getByLabel('Choose experiment 7').check();
-      await bulk().getByRole('button', { name: 'Delete…' }).click();
+      await bulk().getByRole('button', { name: 'Delete 2…' }).click();
       await untilText('Delete 2 experiments?');
       await dialog().getByRole('button', { name: 'Delete', exact: true }).click();
       await rows('2');

@@ -63,7 +63,7 @@ export const usage = [
       assert.equal(raw.text.split('\r\n')[0], told.split(/\r?\n/)[0]);
       assert.equal(raw.text.trim().split('\r\n').length, told.trim().split('\n').length);
       await open('cluster?tab=usage&from=2020-01-01&to=2020-01-31');
-      await untilText('No slot was in use in that time.');
+      await untilText('No slot was in use from 1 to 31 Jan 2020.');
       await audit('usage-none');
       await open('cluster?tab=usage&from=2020-02-01&to=2020-01-31');
       await page.getByRole('alert').getByText('before').waitFor();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { firstDay, average, fromHeld, fromPeriods, rangeOf, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
+import { firstDay, average, fromHeld, fromPeriods, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
@@ -117,3 +117,10 @@ test('records of the last interval only begin with the first allocation or agent
 function cell(total: number): Cell {
   return { fromMs: 0, toMs: 1, label: '', total, capacity: 0, parts: new Map() };
 }
+
+test('a range of days names each month and year once', () => {
+  assert.equal(rangeText({ first: '2020-01-01', last: '2020-01-31' }), 'from 1 to 31 Jan 2020');
+  assert.equal(rangeText({ first: '2020-01-28', last: '2020-02-03' }), 'from 28 Jan to 3 Feb 2020');
+  assert.equal(rangeText({ first: '2019-12-28', last: '2020-01-03' }), 'from 28 Dec 2019 to 3 Jan 2020');
+  assert.equal(rangeText({ first: '2020-01-03', last: '2020-01-03' }), 'on 3 Jan 2020');
+});

@@ -74,6 +74,8 @@ test('ranks follow the better direction and leave out trials without a number', 
     [1, 1],
   ]);
   assert.equal(ranks(trials, false).get(1), 0);
+  const equal = trials.map((one) => ({ ...one, searcherMetricValue: 1 }));
+  assert.deepEqual([...new Set(ranks(equal, false).values())], [0.5]);
 });
 
 test('rungs are where trials ended', () => {
@@ -170,6 +172,8 @@ test('an axis names every word, and of numbers the ends and the middle of its sc
   assert.deepEqual(at('log', [], 0.001, 0.1), ['0 0.001', '0.5 0.01', '1 0.1']);
   assert.deepEqual(at('linear', [], 10, 30), ['0 10', '0.5 20', '1 30']);
   assert.deepEqual(at('linear', [], 5, 5), ['0.5 5']);
+  assert.deepEqual(at('linear', [], 0.99992, 0.99996), ['0 0.99992', '0.5 0.99994', '1 0.99996']);
+  assert.deepEqual(at('linear', [], 1000001, 1000003), ['0 1000001', '0.5 1000002', '1 1000003']);
 });
 
 test('the line of a trial begins when its training did, not when the trial was created', () => {

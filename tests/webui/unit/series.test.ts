@@ -111,7 +111,7 @@ test('the panel of the objective comes first, also when the panel has its name w
 });
 
 test('ticks of long axes are thousands and millions, and stay different', () => {
-  assert.deepEqual(tickTexts('batches', [2000, 4000, 6000]), ['2000', '4000', '6000']);
+  assert.deepEqual(tickTexts('batches', [2000, 4000, 6000]), ['2,000', '4,000', '6,000']);
   assert.deepEqual(tickTexts('batches', [0, 10000, 20000]), ['0', '10k', '20k']);
   assert.deepEqual(tickTexts('batches', [10000, 10050, 10100]), ['10k', '10.05k', '10.1k']);
   assert.deepEqual(tickTexts('batches', [500000, 1000000, 1500000]), ['500k', '1M', '1.5M']);

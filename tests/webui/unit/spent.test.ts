@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reportsOf, speeds, spentOf, unitText } from '../../../webui-static/src/charts/spent';
+import { reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -52,4 +52,5 @@ test('measurements of the machine have units', () => {
   assert.equal(unitText('gpu_util.0', 99.5), '99.5%');
   assert.equal(unitText('cpu_util_simple', 12.3456), '12.3%');
   assert.equal(unitText('disk_iops', 7), undefined);
+  assert.deepEqual(['gpu_util.0', 'gpu_free_memory.12', 'memory_free', 'own'].map(systemTitle), ['GPU 0 use', 'GPU 12 free memory', 'Free memory', undefined]);
 });

@@ -15,8 +15,12 @@ const HEIGHT = 300;
 const TOP = 40;
 const BOTTOM = 24;
 const SIDE = 70;
-// Pixels of a character of an axis's name.
+// Pixels of a character of an axis's name, and of a mark.
 const NAME_WIDTH = 7;
+const MARK_WIDTH = 6.5;
+// Pixels between an axis and a mark beside it, and within the chip of a mark.
+const MARK_GAP = 6;
+const CHIP_PADDING = 4;
 // Pixels between axes that a mark beside one needs.
 const MARK_ROOM = 96;
 // Pixels between axes below which only the marks at the ends of an axis are drawn.
@@ -25,6 +29,7 @@ interface ParallelProps {
   trials: Trial[];
   all: Dimension[];
   metricAxis: Dimension | undefined; // drawn on the right
+  isEqual: boolean; // all trials have the same metric
   rank: Map<number, number>;
   query: Query | undefined;
   setTests: SetTests;
@@ -85,7 +90,33 @@ function Brush({ dimension, column, x, height, query, setTests }: BrushProps) {
   );
 }
 
-function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelProps) {
+interface MarkProps {
+  text: string;
+  x: number;
+  y: number;
+  side: number; // pixels outside of the outer axes
+  at: 'first' | 'inner' | 'last';
+  hasRoom: boolean; // between the axes
+}
+
+// A mark between the ends of an axis: outside of an outer axis, or on a chip that covers the curves.
+function InnerMark({ text, x, y, side, at, hasRoom }: MarkProps) {
+  const width = text.length * MARK_WIDTH + 2 * CHIP_PADDING;
+  const isOutside = at !== 'inner' && width + MARK_GAP <= side;
+  if (!isOutside && !hasRoom) return null;
+  const isLeft = (at === 'first') === isOutside && at !== 'inner';
+  const left = isLeft ? x - MARK_GAP - width : x + MARK_GAP;
+  return (
+    <>
+      {!isOutside && <rect class="chip-back" x={left} y={y - 8} width={width} height={16} rx={4} />}
+      <text x={isLeft ? left + width - CHIP_PADDING : left + CHIP_PADDING} y={y + 4} text-anchor={isLeft ? 'end' : 'start'}>
+        {text}
+      </text>
+    </>
+  );
+}
+
+function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: ParallelProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const pointed = trials.find(({ id }) => id === hovered.value);
   const axes = metricAxis ? [...all, metricAxis] : all;
@@ -93,27 +124,25 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
   const side = Math.min(SIDE, width / 9); // less beside the outer axes on a phone
   const place = (i: number): number => side + (i * (width - 2 * side)) / Math.max(1, last);
   const height = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-  // A curve that crosses each axis level, so that trials of one value keep apart between axes; with a gap at each axis on
-  // which the trial has no value.
-  const line = (trial: Trial): string => {
+  // A curve that crosses each axis level, so that trials of one value keep apart between axes. It passes axes on which
+  // the trial has no value: `passing` has these stretches, `line` the others.
+  const curve = (trial: Trial): { line: string; passing: string } => {
     const parts = all.map((dimension) => position(dimension, trial));
     const value = metricOf(trial);
     if (metricAxis && value !== undefined) parts.push(share(metricAxis, value));
-    const drawn = (part: number | undefined): part is number => part !== undefined && !Number.isNaN(part);
-    return parts
-      .map((part, i) => {
-        const before = parts[i - 1];
-        if (!drawn(part)) return '';
-        if (!drawn(before)) return `M${place(i)},${height(part)}`;
-        const middle = (place(i - 1) + place(i)) / 2;
-        return `C${middle},${height(before)} ${middle},${height(part)} ${place(i)},${height(part)}`;
-      })
-      .join('');
+    const known = parts.flatMap((part, i) => (Number.isNaN(part) ? [] : [{ i, x: place(i), y: height(part) }]));
+    const stretches = known.slice(1).map((to, at) => {
+      const from = known[at] ?? to;
+      const middle = (from.x + to.x) / 2;
+      return { isPassing: to.i - from.i > 1, path: `M${from.x},${from.y}C${middle},${from.y} ${middle},${to.y} ${to.x},${to.y}` };
+    });
+    const pathOf = (passing: boolean): string => stretches.filter(({ isPassing }) => isPassing === passing).map(({ path }) => path).join('');
+    return { line: pathOf(false), passing: pathOf(true) };
   };
   // Names that would overlap are in two rows.
   const room = (width - 2 * side) / Math.max(1, last);
   const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
-  // Marks within the last axis are on the side of the other axes, where there may be no room for them.
+  // Without room beside it, a mark within the last axis is on the side of the other axes.
   const isTight = room < MARK_ROOM;
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
@@ -124,39 +153,51 @@ function Parallel({ trials, all, metricAxis, rank, query, setTests }: ParallelPr
         <span class="quiet">
           {pointed
             ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}`
-            : 'best trials in the strongest color; drag along an axis to filter'}
+            : `${isEqual ? '' : 'best trials in the strongest color; '}drag along an axis to filter`}
         </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-          {order.map((trial) => (
-            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+          {order.map((trial) => {
+            const { line, passing } = curve(trial);
+            const path = (d: string, more: string) => (
               <path
-                class={`line ${shade(rank.get(trial.id))} ${trial === pointed ? 'pointed' : ''}`}
-                d={line(trial)}
+                class={`line ${more} ${shade(rank.get(trial.id))} ${trial === pointed ? 'pointed' : ''}`}
+                d={d}
                 onPointerEnter={() => (hovered.value = trial.id)}
                 onPointerLeave={() => (hovered.value = undefined)}
               />
-            </a>
-          ))}
+            );
+            return (
+              <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
+                {path(line, '')}
+                {passing !== '' && path(passing, 'passing')}
+              </a>
+            );
+          })}
           {axes.map((dimension, i) => (
             <g key={`${i} ${dimension.name}`}>
               <line class="axis" x1={place(i)} x2={place(i)} y1={TOP} y2={HEIGHT - BOTTOM} />
               <text x={place(i)} y={crowded && i % 2 === 0 ? 10 : 22} text-anchor="middle" class="axis-name">
                 {dimension.name}
               </text>
-              {marks(dimension).filter(({ at }) => at === 0 || at === 1 || !isTight || (i < last && room >= LEAST_ROOM)).map((mark) => (
-                <text
-                  key={mark.at}
-                  class="on-lines"
-                  x={place(i)}
-                  y={mark.at === 1 ? height(1) - 6 : mark.at === 0 ? height(0) + 14 : height(mark.at) + 4}
-                  dx={mark.at > 0 && mark.at < 1 ? (i === last ? -6 : 6) : 0}
-                  text-anchor={mark.at > 0 && mark.at < 1 ? (i === last ? 'end' : 'start') : 'middle'}
-                >
-                  {mark.text}
-                </text>
-              ))}
+              {marks(dimension).map((mark) =>
+                mark.at === 0 || mark.at === 1 ? (
+                  <text key={mark.at} x={place(i)} y={mark.at === 1 ? height(1) - 6 : height(0) + 14} text-anchor="middle">
+                    {mark.text}
+                  </text>
+                ) : (
+                  <InnerMark
+                    key={mark.at}
+                    text={mark.text}
+                    x={place(i)}
+                    y={height(mark.at)}
+                    side={side}
+                    at={i === 0 ? 'first' : i === last ? 'last' : 'inner'}
+                    hasRoom={!isTight || (i < last && room >= LEAST_ROOM)}
+                  />
+                ),
+              )}
               <Brush
                 dimension={dimension}
                 column={dimension === metricAxis ? 'searcherMetricsVal' : `hp.${dimension.name}`}
@@ -207,17 +248,24 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
     );
   }
   const rank = ranks(trials, smallerIsBetter);
+  const metricAxis = objective(trials, metricName || 'metric');
+  const isEqual = rank.size > 1 && metricAxis?.min === metricAxis?.max;
   return (
     <>
       <Parallel
         trials={trials}
         all={all}
-        metricAxis={objective(trials, metricName || 'metric')}
+        metricAxis={metricAxis}
+        isEqual={isEqual}
         rank={rank}
         query={query}
         setTests={setTests}
       />
-      <ImportanceBars trials={trials} all={all} />
+      {isEqual ? (
+        <p class="quiet">All trials have the same {metricName || 'metric'}.</p>
+      ) : (
+        <ImportanceBars trials={trials} all={all} />
+      )}
       {rank.size > 0 && (
         <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
       )}

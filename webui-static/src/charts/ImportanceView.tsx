@@ -103,7 +103,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const means = cells.flat().flatMap((cell) => (cell.mean === undefined ? [] : [cell.mean]));
   const [low, high] = [Math.min(...means), Math.max(...means)];
   const warmth = (mean: number): number => {
-    const part = high > low ? (mean - low) / (high - low) : 1;
+    const part = high > low ? (mean - low) / (high - low) : 0.5;
     return Math.min(4, Math.floor((smallerIsBetter ? 1 - part : part) * 5));
   };
   const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
@@ -119,7 +119,11 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   return (
     <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
-        {name} over {x.name} and {y.name} <span class="quiet">{smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}; strongest is best</span>
+        {name} over {x.name} and {y.name}{' '}
+        <span class="quiet">
+          {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
+          {high > low && '; strongest is best'}
+        </span>
       </figcaption>
       <div class="controls">
         {choice('hx', 'Across', x)}

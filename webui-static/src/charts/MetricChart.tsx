@@ -3,14 +3,14 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { digits, metric } from '../format';
+import { axisNumber, digits, metric } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { Swatch } from '../components/Swatch';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
 import { PanelTools } from './PanelTools';
-import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, type Look, type Panel } from './series';
+import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, titleOf, type Look, type Panel } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -60,7 +60,7 @@ const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
-  const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : metric(value));
+  const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
   const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
   const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif" };
   const grid = { stroke: themeColor('--line'), width: 1 };
@@ -105,7 +105,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
       x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max) },
-      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => around(min, max) },
+      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(min, max) },
     },
     axes: [
       {
@@ -205,12 +205,12 @@ function toData(panel: Panel, look: Look): uPlot.AlignedData {
 
 // Text alternative of the chart for screen readers.
 export function summary(panel: Panel): string {
-  if (panel.series.length > NAMED_SERIES) return `Chart of ${panel.name}: ${panel.series.length} series`;
+  if (panel.series.length > NAMED_SERIES) return `Chart of ${titleOf(panel)}: ${panel.series.length} series`;
   const parts = panel.series.map(({ label, y, steps }) => {
     const last = y.length - 1;
     return `${label} ${metric(y[last] ?? 'NaN')} at batch ${steps[last]}`;
   });
-  return `Chart of ${panel.name}: ${parts.join('; ')}`;
+  return `Chart of ${titleOf(panel)}: ${parts.join('; ')}`;
 }
 
 type Formatted = Pick<ChartProps, 'panel' | 'text'>;
@@ -298,7 +298,7 @@ export function MetricChart(props: ChartProps) {
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <figcaption>
-        {panel.name}
+        {titleOf(panel)}
         {panel.series.length === 1 && <Newest panel={panel} text={props.text} at={0} />}
         {dashed.length > 0 && <span class="quiet newest">{dashed.join(', ')} dashed</span>}
         <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />

@@ -14,8 +14,8 @@ import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';
 import 'uplot/dist/uPlot.min.css';
 import { metric } from '../format';
-import { HEIGHTS, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size } from './series';
-import { unitText } from './spent';
+import { HEIGHTS, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, titleOf, toPanels, type Axis, type Look, type Panel, type Size } from './series';
+import { isPercentage, systemTitle, unitText } from './spent';
 import { unevenGpu, unevenText } from './uneven';
 
 // uPlot is not part of the first load, but for its style: it takes time to start, and a page shows its tables first.
@@ -149,7 +149,7 @@ function Chips({ panels, shown }: ChoiceProps) {
           aria-pressed={shown.includes(panel)}
           onClick={() => toggle(panel.name)}
         >
-          {panel.name}
+          {titleOf(panel)}
         </button>
       ))}
     </div>
@@ -173,7 +173,7 @@ function Finder({ panels, shown }: ChoiceProps) {
           {panels.map((panel) => (
             <label class="check" key={panel.name}>
               <input type="checkbox" checked={shown.includes(panel)} onChange={() => toggle(panel.name)} />
-              {panel.name}
+              {titleOf(panel)}
             </label>
           ))}
         </div>
@@ -181,6 +181,10 @@ function Finder({ panels, shown }: ChoiceProps) {
     </div>
   );
 }
+
+// A panel of a system metric has a plain name, and percentages the whole axis.
+const PERCENT: [number, number] = [0, 100];
+const asSystem = (panel: Panel): Panel => ({ ...panel, title: systemTitle(panel.name), range: isPercentage(panel.name) ? PERCENT : undefined });
 
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
@@ -243,6 +247,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
       metrics: own.get(id) ?? [],
     }));
     const all = ledBy(toPanels(sources, look.axis), objective);
+    if (system) return all.map(asSystem);
     return groups ? all.map((panel) => toBands(panel, groups.of)) : all;
   }, [data, starts, look.axis, system, objective]);
   const names = useMemo(

@@ -1,6 +1,6 @@
 // Charts of outcomes: the metric of each trial with the best so far, and two metrics with their Pareto front.
 import { useQuery } from '../address';
-import { metric } from '../format';
+import { counted, metric } from '../format';
 import type { Trial } from '../wire';
 import { front, history, points, readGoals, validationNames, writeGoals, type Goal } from './outcomes';
 import { ranks, share, type Dimension } from './search';
@@ -77,7 +77,7 @@ function Pareto({ trials, metricName, smallerIsBetter }: Props) {
       {all.length > 0 && (
         <Scatter
           title={`${goals[1].name} and ${goals[0].name}`}
-          note={`${best.length} on the Pareto front`}
+          note={`${counted(best.length, 'trial')} no other beats`}
           panel="pareto"
           x={x}
           y={y}

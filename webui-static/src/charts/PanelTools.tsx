@@ -4,7 +4,7 @@ import { useRef } from 'preact/hooks';
 import { themeColor } from '../colors';
 import { Icon, type IconName } from '../components/Icon';
 import { csv, save } from '../csv';
-import type { Panel } from './series';
+import { titleOf, type Panel } from './series';
 
 interface Props {
   panel: Panel;
@@ -36,7 +36,7 @@ export function PanelTools({ panel, axis, canvas }: Props) {
   const host: RefObject<HTMLSpanElement> = useRef(null);
   const figure = (): HTMLElement | null | undefined => host.current?.closest('figure');
   const tool = (icon: IconName, label: string, work: () => void) => (
-    <button type="button" class="plain" aria-label={`${label} of ${panel.name}`} title={label} onClick={work}>
+    <button type="button" class="plain" aria-label={`${label} of ${titleOf(panel)}`} title={label} onClick={work}>
       <Icon name={icon} />
     </button>
   );

@@ -1,14 +1,16 @@
 // Stacked bars of the time per batch by phase, one bar per interval of batches.
 import { ticks } from '../cluster/UsageChart';
 import { useWidth } from '../components/width';
-import { grouped, metric } from '../format';
+import { axisNumber, grouped, metric } from '../format';
 import type { Phases } from './phases';
+import { HEIGHTS } from './series';
 
-const HEIGHT = 262;
+// The plot is as high as that of the metric chart beside it.
+const HEIGHT = HEIGHTS.medium;
 const LEFT = 62;
 const RIGHT = 8;
-const TOP = 10;
-const BOTTOM = 34;
+const TOP = 8;
+const BOTTOM = 46;
 
 const color = (name: string, at: number): string => (name === 'other' || at >= 8 ? 'others' : String(at + 1));
 const digits = (value: number): string => metric(Number(value.toPrecision(3)));
@@ -32,7 +34,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   return (
     <figure class="chart" data-panel="phases" aria-label={`Phases of a batch: ${said}`}>
       <figcaption>
-        time of a batch <span class="quiet">{span(perBatch)} on average</span>
+        Time of a batch <span class="quiet">{span(perBatch)} on average</span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
@@ -40,7 +42,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
             <g key={tick}>
               <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
               <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
-                {most < 1 ? `${metric(Number((tick * 1000).toPrecision(6)))} ms` : `${metric(tick)} s`}
+                {most < 1 ? `${axisNumber(Number((tick * 1000).toPrecision(6)))} ms` : `${axisNumber(tick)} s`}
               </text>
             </g>
           ))}
@@ -71,11 +73,11 @@ export function PhaseChart({ phases }: { phases: Phases }) {
           })}
           <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
           {marks.map((mark) => (
-            <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 15} text-anchor="middle">
+            <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 24} text-anchor="middle">
               {grouped(mark)}
             </text>
           ))}
-          <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">
+          <text x={(LEFT + width) / 2} y={HEIGHT - 8} text-anchor="middle">
             batches
           </text>
         </svg>

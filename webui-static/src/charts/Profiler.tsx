@@ -11,7 +11,6 @@ import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Look, Panel } from './series';
-import { unevenGpu, unevenText } from './uneven';
 
 const POINTS = 1200;
 const STRETCHES = 200;
@@ -65,6 +64,7 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   const order = all.map((_, at) => at).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0));
   return {
     name: 'batches per second',
+    title: 'Batches per second',
     series: [
       {
         label: 'training',
@@ -117,18 +117,6 @@ const useTimings = (id: number, range: Range) =>
     1000,
   );
 
-// A sentence about a GPU that is used unlike the others.
-function UnevenGpu({ id }: { id: number }) {
-  const live = useLive(
-    `gpus ${id}`,
-    (signal) => api.columns([id], { points: POINTS, group: 'gpu' }, signal),
-    (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id && change.group === 'gpu'),
-    5000,
-  );
-  const found = unevenGpu(live.data ?? []);
-  return found ? <p class="note note-wait">{unevenText(found)}</p> : null;
-}
-
 export function Profiler({ trial }: { trial: Trial }) {
   const ended = isEnded(trial.state);
   const attempts = useAttempts(trial.id);
@@ -156,7 +144,6 @@ export function Profiler({ trial }: { trial: Trial }) {
             </button>
           )}
         </div>
-        <UnevenGpu id={trial.id} />
         {spent && <SpentBar spent={spent} />}
         <div class="charts">
           {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}

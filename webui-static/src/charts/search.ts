@@ -100,6 +100,13 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
 // With more words, only the first and last are labeled.
 const MAX_WORDS = 8;
 
+// Significant digits of a label: as many as make the labels of an axis differ. metric() keeps five.
+const MAX_PLACES = 15;
+const rounded = (value: number, places: number): string => {
+  const short = Number(value.toPrecision(places));
+  return places > 5 ? String(short) : metric(short);
+};
+
 // Labels along a dimension with their positions 0..1: its words, or the ends and
 // intermediate values of a range.
 export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max'>): { at: number; text: string }[] {
@@ -110,7 +117,10 @@ export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max
   }
   if (min === max) return [{ at: 0.5, text: metric(min) }];
   const middle = kind === 'log' ? Math.sqrt(min * max) : (min + max) / 2;
-  return [min, middle, max].map((value, i) => ({ at: i / 2, text: metric(Number(value.toPrecision(3))) }));
+  const texts = (places: number): string[] => [min, middle, max].map((value) => rounded(value, places));
+  let places = 3;
+  while (places < MAX_PLACES && new Set(texts(places)).size < 3) places++;
+  return texts(places).map((text, i) => ({ at: i / 2, text }));
 }
 
 // The searcher metric of a trial; undefined unless it is a finite number.
@@ -119,13 +129,16 @@ export function metricOf(trial: Trial): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-// 0 for the best value to 1 for the worst. Ranks keep one outlier from making all other values look alike.
+// 0 for the best value to 1 for the worst. Ranks keep one outlier from making all other values look alike. Equal trials
+// have no best one: 0.5.
 export function ranks(trials: readonly Trial[], smallerIsBetter: boolean): Map<number, number> {
   const scored = trials
     .map((trial) => ({ id: trial.id, value: metricOf(trial) }))
     .filter((one): one is { id: number; value: number } => one.value !== undefined)
     .sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
-  return new Map(scored.map((one, at) => [one.id, scored.length < 2 ? 0 : at / (scored.length - 1)]));
+  const last = scored.length - 1;
+  const isEqual = last > 0 && scored[0]?.value === scored[last]?.value;
+  return new Map(scored.map((one, at) => [one.id, isEqual ? 0.5 : last < 1 ? 0 : at / last]));
 }
 
 export interface Rung {

@@ -1,6 +1,6 @@
 // Converts metric groups of trials to charts: one panel per metric with all groups and
 // trials; x axes; smoothing. Pure.
-import { duration, metric } from '../format';
+import { axisNumber, duration } from '../format';
 import type { MetricSeries } from '../wire';
 
 // "batches", "time", "epochs", or the name of a metric.
@@ -32,6 +32,8 @@ export interface Series {
 
 export interface Panel {
   name: string;
+  title?: string | undefined; // shown; default: the name
+  range?: [number, number] | undefined; // of the y axis; default: that of the values
   series: Series[];
 }
 
@@ -43,9 +45,11 @@ export interface Source {
   metrics: MetricSeries[];
 }
 
+export const titleOf = ({ title, name }: Pick<Panel, 'title' | 'name'>): string => title ?? name;
+
 // A position on an x axis as text.
 export const onAxis = (axis: Axis, value: number): string =>
-  axis === 'time' ? duration(value) : metric(Number(value.toPrecision(8)));
+  axis === 'time' ? duration(value) : axisNumber(Number(value.toPrecision(8)));
 
 // Labels of the ticks of an x axis. Thousands are "k" where all digits would not fit.
 const LONG_TICK = 10_000;
@@ -239,8 +243,8 @@ export function onGrid(all: readonly XY[], cells: number): (number | null | unde
   return [places.map((at) => low + (at / 2) * width), ...columns.map((column) => places.map((at) => column[at]))];
 }
 
-// The panels with every word of a text in their names.
+// The panels with every word of a text in their names or titles.
 export function matching(panels: readonly Panel[], text: string): Panel[] {
   const words = text.toLowerCase().split(/\s+/);
-  return panels.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
+  return panels.filter((panel) => words.every((word) => `${panel.name} ${titleOf(panel)}`.toLowerCase().includes(word)));
 }

@@ -61,10 +61,31 @@ export function speeds(reports: readonly Report[], most: number): { batches: num
   return out;
 }
 
+// System metrics by their plain names.
+const TITLES: Readonly<Record<string, string>> = {
+  cpu_util_simple: 'CPU use',
+  memory_free: 'Free memory',
+  disk_iops: 'Disk operations per second',
+  disk_throughput_read: 'Read from disk',
+  disk_throughput_write: 'Written to disk',
+  disk_util: 'Disk space used',
+  net_throughput_sent: 'Network sent',
+  net_throughput_recv: 'Network received',
+};
+
+// "GPU 0 use" of "gpu_util.0"; undefined for unknown names.
+export function systemTitle(name: string): string | undefined {
+  const [, kind, gpu] = /^gpu_(util|free_memory)\.(\d+)$/.exec(name) ?? [];
+  return gpu === undefined ? TITLES[name] : `GPU ${gpu} ${kind === 'util' ? 'use' : 'free memory'}`;
+}
+
+// Whether the values of a system metric are percentages.
+export const isPercentage = (name: string): boolean => /_util\b|_util_/.test(name);
+
 // A system metric with its unit; undefined for names without one.
 export function unitText(name: string, value: number): string | undefined {
   if (/_throughput_/.test(name)) return `${bytes(value, 2)}/s`;
   if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return bytes(value, 2);
-  if (/_util\b|_util_/.test(name)) return `${Number(value.toPrecision(3))}%`;
+  if (isPercentage(name)) return `${Number(value.toPrecision(3))}%`;
   return undefined;
 }

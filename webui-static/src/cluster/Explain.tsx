@@ -10,11 +10,11 @@ import { useWork } from '../work';
 
 // The text, with trials and experiments as links.
 const linked = (text: string): ComponentChildren[] =>
-  text.split(/\b((?:trial|experiment) \d+)\b/).map((part, at) => {
+  text.split(/\b((?:trial|experiment) \d+)\b/i).map((part, at) => {
     if (at % 2 === 0) return part;
     const [what, id] = part.split(' ');
     return (
-      <a key={at} href={what === 'trial' ? paths.trial(Number(id)) : paths.experiment(Number(id))}>
+      <a key={at} href={what?.toLowerCase() === 'trial' ? paths.trial(Number(id)) : paths.experiment(Number(id))}>
         {part}
       </a>
     );
@@ -38,12 +38,17 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
   if (!found) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Looking…</p>;
   }
-  const { answer, details } = outline(found.text);
+  const { headline, answer, details } = outline(found.text);
   const offers = (found.suggestions ?? [])
     .map((one) => toChange(jobId, one))
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
     <div class="explain" role="region" aria-label={`Why ${of.slice(0, -1)} ${id} waits`}>
+      {headline && (
+        <p>
+          <strong>{headline}</strong>
+        </p>
+      )}
       <p class="lines-kept">{linked(answer.join('\n'))}</p>
       {details.length > 0 && (
         <details>

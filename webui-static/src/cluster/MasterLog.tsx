@@ -1,12 +1,13 @@
 // The master's log: its newest lines, then new ones over a stream that is open while the page shows it.
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { ApiError, LogQuery } from '../api';
 import { masterLog, type MasterLine } from '../calls/usage';
 import { followEnd } from '../log/followEnd';
 import { LogFilter, readFilter } from '../log/LogFilter';
 import { Rows } from '../log/logRows';
+import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { subscribe } from '../events';
 import { counted } from '../format';
@@ -44,11 +45,11 @@ export function MasterLog() {
   const { query } = useQuery();
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
-  const host = useRef<HTMLDivElement>(null);
   const count = useSignal<number | undefined>(undefined);
   const error = useSignal<ApiError | undefined>(undefined);
   const again = useSignal(0);
   const follow = useSignal(true);
+  const host = useAbove(`${count.value === undefined} ${error.value !== undefined}`);
 
   useEffect(() => {
     const element = host.current;

@@ -107,6 +107,9 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
         }}
       >
         <td class="grip">
+          <span class="by-mouse quiet" aria-hidden="true">
+            ⠿
+          </span>
           <button
             type="button"
             class="plain"
@@ -166,7 +169,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
   );
 }
 
-const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'For', 'Actions'];
+const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'Since submission', 'Actions'];
 const NUMBERS = ['ID', 'Priority', 'Slots'];
 
 function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () => void }) {
@@ -234,7 +237,9 @@ export function Queue() {
         </Empty>
       )}
       {live.data && live.data.length > 0 && (
-        <p class="quiet">Drag a row, or press its arrows, to change the order. A moved job takes the priority of its neighbor.</p>
+        <p class="quiet">
+          <span class="by-mouse">Drag a row, or press its arrows, to change the order. </span>A moved job takes the priority of its neighbor.
+        </p>
       )}
       {live.data &&
         byPool(live.data).map(([pool, list]) => (

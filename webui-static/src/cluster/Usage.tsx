@@ -1,6 +1,7 @@
 // Slot usage over time and by user, as a chart, a table and CSV files.
 import { paths, useQuery } from '../address';
 import { held, used } from '../calls/usage';
+import { Empty } from '../components/Empty';
 import { Icon } from '../components/Icon';
 import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
@@ -16,8 +17,8 @@ import {
   fromPeriods,
   heldRows,
   BYS,
-  SPANS,
   rangeOf,
+  rangeText,
   totalRows,
   totals,
   utilization,
@@ -26,6 +27,7 @@ import {
   type By,
   type Cell,
   type Range,
+  type Span,
 } from './held';
 import { UsageChart } from './UsageChart';
 
@@ -37,7 +39,7 @@ const COLORS = 8;
 const SHORTEST_MS = 120_000;
 const MAX_ROWS = 200;
 
-const NAMES: Record<keyof typeof SPANS, string> = {
+const NAMES: Record<Span, string> = {
   hour: 'Last hour',
   day: 'Last 24 hours',
   week: 'Last 7 days',
@@ -200,6 +202,24 @@ function Holders({ account, by }: { account: Account; by: By }) {
   );
 }
 
+// Offers the next longer span.
+function NoUse({ range }: { range: Range }) {
+  const { query, setQuery } = useQuery();
+  const spans = Object.keys(NAMES) as Span[];
+  const over = spans.find((one) => one === query.over);
+  const next = query.from || query.to ? 'week' : spans[spans.indexOf(over ?? 'week') + 1];
+  const when = range.kind !== 'raw' ? rangeText(range) : over ? `in the ${NAMES[over].toLowerCase()}` : 'since the first agent started';
+  return (
+    <Empty icon="cluster" title={`No slot was in use ${when}.`}>
+      {next && (
+        <button type="button" onClick={() => setQuery({ over: next, from: '', to: '' })}>
+          {NAMES[next]}
+        </button>
+      )}
+    </Empty>
+  );
+}
+
 export function Usage() {
   const { query } = useQuery();
   const by = BYS.find((one) => one === query.by) ?? 'pool';
@@ -215,9 +235,7 @@ export function Usage() {
       <Loaded live={live}>
         {(account) =>
           account.cells.every((cell) => cell.total === 0) ? (
-            <p class="quiet">
-              No slot was in use in that time. <code>det resources raw START END</code> lists allocations as CSV too.
-            </p>
+            <NoUse range={account.range} />
           ) : (
             <>
               <div class="section-head figures">

@@ -33,6 +33,19 @@ export function rangeOf(query: Record<string, string | undefined>, nowMs: number
   return { kind, first, last, fromMs, toMs: Math.min(endMs, Math.max(nowMs, fromMs)) };
 }
 
+// "from 1 to 31 Jan 2020", "from 28 Dec 2019 to 3 Jan 2020", "on 3 Jan 2020"; days of UTC.
+export function rangeText({ first, last }: { first: string; last: string }): string {
+  const parts = (date: string): string[] => {
+    const [, day = '', month = '', year = ''] = new Date(date).toUTCString().split(' ');
+    return [String(Number(day)), month, year];
+  };
+  const [from, to] = [parts(first), parts(last)];
+  const until = to.join(' ');
+  if (first === last) return `on ${until}`;
+  const same = from[2] !== to[2] ? 3 : from[1] !== to[1] ? 2 : 1;
+  return `from ${from.slice(0, same).join(' ')} to ${until}`;
+}
+
 // One time interval. Times are milliseconds, usage is slot-seconds. An allocation with two labels counts
 // under both, but once in the total.
 export interface Cell {

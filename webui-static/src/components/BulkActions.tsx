@@ -94,7 +94,7 @@ export function BulkActions({ chosen, reload }: Props) {
       {button('activate', 'Activate', (id) => api.act(id, 'activate'))}
       {button('cancel', 'Cancel', (id) => api.act(id, 'cancel'))}
       <Confirm
-        label={`Kill… ${able('kill').length || ''}`}
+        label={`Kill ${able('kill').length || ''}`.trim() + '…'}
         title={`Kill ${able('kill').length} experiments?`}
         yes="Kill"
         no="Keep them running"
@@ -106,12 +106,12 @@ export function BulkActions({ chosen, reload }: Props) {
       {button('archive', 'Archive', (id) => changes.archive(id, true))}
       {able('unarchive').length > 0 && button('unarchive', 'Unarchive', (id) => changes.archive(id, false))}
       {all.length > 0 && (
-        <FormDialog label="Move…" title={`Move ${all.length} experiments`} submit="Move" work={move}>
+        <FormDialog label={`Move ${all.length}…`} title={`Move ${all.length} experiments`} submit="Move" work={move}>
           {() => <ProjectChoice />}
         </FormDialog>
       )}
       <Confirm
-        label={`Delete… ${able('delete').length || ''}`}
+        label={`Delete ${able('delete').length || ''}`.trim() + '…'}
         title={`Delete ${able('delete').length} experiments?`}
         yes="Delete"
         no="Keep them"

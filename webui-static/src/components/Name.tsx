@@ -11,7 +11,9 @@ export function parted(text: string): [string, string] {
   const characters = [...text];
   if (characters.length < LEAST) return [text, ''];
   const word = characters.slice(-TAIL).findIndex((one) => /[\s_/.:-]/.test(one));
-  const at = characters.length - (word >= 0 && word < TAIL - 1 ? TAIL - word : SHORT_TAIL);
+  const cut = characters.length - (word >= 0 && word < TAIL - 1 ? TAIL - word : SHORT_TAIL);
+  // A space belongs to the first part: between the ellipsis and the end it would be a gap.
+  const at = /\s/.test(characters[cut] ?? '') ? cut + 1 : cut;
   return [characters.slice(0, at).join(''), characters.slice(at).join('')];
 }
 

@@ -5,6 +5,9 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 
 const title = (head: string): string => head.replace(/^#/, '');
 
+// Values that a card leaves out, by head.
+const USUAL: Readonly<Record<string, string>> = { Pool: 'default', Slots: '0', Duration: '0s' };
+
 // Names each cell of a table body by its head, for the style of phones.
 export function useCards(heads: readonly string[]): { current: HTMLTableSectionElement | null } {
   const body = useRef<HTMLTableSectionElement>(null);
@@ -13,6 +16,8 @@ export function useCards(heads: readonly string[]): { current: HTMLTableSectionE
       for (const cell of row.cells) {
         const head = cell.colSpan > 1 ? '' : title(heads[cell.cellIndex] ?? '');
         if (cell.dataset.head !== head) cell.dataset.head = head;
+        const isUsual = USUAL[head] !== undefined && cell.textContent === USUAL[head];
+        if ('usual' in cell.dataset !== isUsual) cell.toggleAttribute('data-usual', isUsual);
       }
   });
   return body;

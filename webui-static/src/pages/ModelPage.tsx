@@ -172,9 +172,9 @@ function Versions({ one }: { one: Model }) {
 
 const Metadata = ({ one }: { one: Model }) =>
   Object.keys(one.metadata ?? {}).length === 0 ? (
-    <p class="quiet">
-      No metadata. A program says it by <code>PATCH /api/v1/models/NAME</code> with <code>metadata</code>.
-    </p>
+    <Empty icon="models" title="No metadata yet">
+      Programs set it over the API: the data set, the license, a limit of use.
+    </Empty>
   ) : (
     <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
   );

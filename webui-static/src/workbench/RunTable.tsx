@@ -27,8 +27,9 @@ const MARGIN = 8;
 const CHOICE_WIDTH = 54;
 const PHONE_WIDTH = 36;
 const BOX_WIDTH = 24;
-// Widths on a phone, so that name and metric fit.
-const NARROW: Record<string, number> = { id: 40, name: 200, state: 106, searcherMetricsVal: 68 };
+// Widths on a phone, so that name and metric fit; pixels of padding that the id does not have there.
+const NARROW: Record<string, number> = { name: 200, state: 106, searcherMetricsVal: 68 };
+const LESS_PADDING = 16;
 
 // One query for all rows: asking for a new one costs as much as rendering a cell.
 const phone = matchMedia('(max-width: 40rem)');
@@ -256,7 +257,10 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
 
 // On a phone the name and the metric fit. The name, which is a link, stands for the id; the state is below it.
 function forPhone(columns: Column[]): Column[] {
-  const narrow = columns.map((column) => ({ ...column, width: NARROW[column.key] ?? column.width }));
+  const narrow = columns.map((column) => ({
+    ...column,
+    width: NARROW[column.key] ?? (column.key === 'id' ? column.width - LESS_PADDING : column.width),
+  }));
   const name = narrow.find(({ key }) => key === 'name');
   if (!name) return narrow;
   const [state, cell] = [narrow.find(({ key }) => key === 'state'), name.cell];

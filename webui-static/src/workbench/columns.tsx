@@ -17,9 +17,13 @@ export interface Column {
   cell: (run: Run, nowMs: number) => ComponentChildren;
 }
 
-const Best = ({ run }: { run: Run }) => {
+const BEST = 'searcherMetricsVal';
+
+// `places` are decimal places of a column; undefined: by the value.
+const Best = ({ run, places }: { run: Run; places?: number | undefined }) => {
   const { experiment, trial } = run;
-  const text = digits(run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric);
+  const value = run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric;
+  const text = isPlaced(value, places) ? value.toFixed(places) : digits(value);
   const best = run.kind === 'experiment' ? experiment.bestTrialId : undefined;
   return text !== '' && best ? (
     <a href={paths.trial(best)} aria-label={`Best trial of experiment ${run.id}: ${text}`}>
@@ -39,6 +43,14 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
   cell: (run) => grouped(Number(valueOf(run, key) ?? 0)),
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
+
+const isPlaced = (value: JsonValue | undefined, places: number | undefined): value is number =>
+  typeof value === 'number' && places !== undefined && !metric(value).includes('e');
+
+// The decimal places of a column of metrics: as many as they have, at most MOST_PLACES.
+const MOST_PLACES = 5;
+const metricPlaces = (values: readonly JsonValue[]): number =>
+  Math.min(MOST_PLACES, Math.max(0, ...values.map((value) => (typeof value === 'number' ? (/\.(\d+)$/.exec(metric(value))?.[1]?.length ?? 0) : 0))));
 
 // The progress of a run, 0..1.
 const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
@@ -84,7 +96,7 @@ const FIXED: Column[] = [
       />
     ),
   },
-  { key: 'searcherMetricsVal', title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} /> },
+  { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} /> },
   count('batches', 'Batches', 88, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => <Time at={valueOf(run, 'startTime') as string} /> },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
@@ -119,18 +131,29 @@ export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
 
 // The column with the metric's name as title, which is known once all rows have the same one.
 export const titled = (one: Column, metricName: string | undefined): Column =>
-  one.key === 'searcherMetricsVal' && metricName ? { ...one, title: metricName, width: Math.max(one.width, Math.min(200, 40 + 8 * metricName.length)) } : one;
+  one.key === BEST && metricName ? { ...one, title: metricName, width: Math.max(one.width, Math.min(200, 40 + 8 * metricName.length)) } : one;
 
 // Pixels of a character of a cell and of a head, and of the padding with the arrow of an order.
 const CELL_CHARACTER = 8;
 const HEAD_CHARACTER = 7;
 const PADDING = 24;
 
+// The column of ids is as wide as the longest of them: pixels of the padding and of a digit.
+const ID_PADDING = 26;
+const DIGIT = 8.5;
+const idWidth = (runs: readonly Run[]): number =>
+  Math.max(60, Math.ceil(ID_PADDING + DIGIT * String(runs.reduce((most, { id }) => Math.max(most, id), 0)).length));
+
 // An open column as wide as its values, with the points of its numbers below each other, and as text if none of the rows has a number in it.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
-  if (!openPrefix(one.key)) return one;
+  if (one.key === 'id') return { ...one, width: idWidth(runs) };
+  if (!openPrefix(one.key) && one.key !== BEST) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
   if (values.length === 0) return one;
+  if (one.key === BEST) {
+    const places = metricPlaces(values);
+    return { ...one, cell: (run) => <Best run={run} places={places} /> };
+  }
   const longest = Math.max(...values.map((value) => valueText(value).length));
   const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
   const numbers = values.filter((value) => typeof value === 'number');
