@@ -4,6 +4,7 @@ import { paths } from './address';
 
 export const helpOpen = signal(false);
 
+// Keys, separated by spaces; "or" stands between alternatives.
 export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['g d', 'Dashboard'],
   ['g e', 'Experiments'],
@@ -14,9 +15,9 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['g u', 'Users'],
   ['g s', 'Settings'],
   ['Ctrl K', 'Search or jump to a page, experiment, trial or action'],
-  ['/', 'Query of the table'],
-  ['j, k or ↓, ↑', 'Next, previous row of the table'],
-  ['x or Space', 'Choose the row'],
+  ['/', 'Filter the table'],
+  ['j k or ↓ ↑', 'Next, previous row of the table'],
+  ['x or Space', 'Select the row'],
   ['v', 'Draw or remove the curves of the row'],
   ['p', 'Pin the row above the others, or take it back'],
   ['Enter', 'Open the row'],

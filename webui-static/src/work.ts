@@ -12,7 +12,7 @@ export interface Work {
 }
 
 export function toError(cause: unknown): ApiError {
-  const error = cause instanceof ApiError ? cause : new ApiError(-1, String(cause));
+  const error = cause instanceof ApiError ? cause : new ApiError(-1, cause instanceof Error ? cause.message : String(cause));
   if (error.status === 401) sessionEnded();
   return error;
 }

@@ -17,7 +17,7 @@ export const quotas = [
       await dialog().getByLabel('Resource').selectOption({ label: 'Log text' });
       await dialog().getByLabel('Limit').fill('many');
       await dialog().getByRole('button', { name: 'Set', exact: true }).click();
-      await dialog().getByRole('alert').getByText('such as 500 GB').waitFor();
+      await dialog().getByRole('alert').getByText('Limit must be a size such as 500 GB or 2 GiB').waitFor();
       await audit('quota-refused');
       await dialog().getByLabel('Limit').fill('500 GB');
       await dialog().getByRole('button', { name: 'Set', exact: true }).click();

@@ -25,6 +25,7 @@ export const registry = [
       await dialog().getByRole('button', { name: 'Create' }).click();
       await page.waitForURL('**/det/models/*');
       await untilText('No versions yet');
+      await page.locator('.empty pre', { hasText: `'digits ${PROBE}' UUID` }).waitFor();
       await audit('model');
       await open('models');
       await page.getByRole('link', { name: `digits ${PROBE}` }).click();

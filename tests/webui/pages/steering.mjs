@@ -176,8 +176,11 @@ const places = [
       await page.getByLabel('Name').fill('kept');
       for (const restarts of [2, 3]) {
         await page.getByLabel('Template', { exact: true }).fill(`max_restarts: ${restarts}\n`);
-        await press('Save template');
-        await page.getByRole('button', { name: 'Saved', exact: true }).waitFor();
+        const answer = page.waitForResponse((one) => one.url().endsWith('/templates/kept') && one.request().method() !== 'GET');
+        await press('Save');
+        await answer;
+        await page.getByRole('heading', { name: 'kept', exact: true }).waitFor();
+        await page.getByRole('button', { name: 'Save', exact: true, disabled: true }).waitFor();
       }
       await page.reload();
       await until(() => document.querySelector('textarea')?.value === 'max_restarts: 3\n');

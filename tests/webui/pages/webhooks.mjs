@@ -18,18 +18,19 @@ export const webhooks = [
       assert.ok(heights.length === 6 && Math.max(...heights) < 28, heights.join());
       await dialog().getByLabel('URL').fill('not an address');
       await dialog().getByRole('textbox', { name: 'Name' }).fill('nightly');
-      await dialog().getByLabel('completed').check();
+      await dialog().getByLabel('Completed').check();
       await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
-      await dialog().getByRole('alert').getByText('must begin with http').waitFor();
+      await dialog().getByRole('alert').getByText(/^URL must begin with http/).waitFor();
+      assert.equal(await dialog().getByLabel('URL').getAttribute('aria-invalid'), 'true');
       await audit('webhook-refused');
       await dialog().getByLabel('URL').fill('https://hooks.invalid/hook');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
-      await row().getByText('completed, error, log: <img src=x>').waitFor();
+      await row().getByText('Completed, Error, Log: <img src=x>').waitFor();
       assert.equal(await page.$('main img'), null);
-      // The host does not exist, and the row says so.
+      // The host does not exist: the row shows it below the last delivery.
       await page.getByRole('button', { name: 'Test nightly' }).click();
-      await row().getByRole('alert').waitFor();
+      await row().locator('[data-head="Last delivery"]').getByText(/^Test failed: Could not resolve/).waitFor();
       await audit('webhooks');
       await page.getByRole('button', { name: 'Edit nightly' }).click();
       await dialog().getByLabel('URL').fill('https://hooks.invalid/other');

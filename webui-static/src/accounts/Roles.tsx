@@ -1,10 +1,9 @@
 // Role assignments of users: display and changes.
 import { assignments, roles, setRole, type Account, type Assignment } from '../calls/accounts';
 import { workspaces, type Workspace } from '../calls/places';
+import { Confirm } from '../components/Confirm';
 import { field, FormDialog } from '../components/FormDialog';
-import { ErrorNote } from '../components/notes';
 import { useLive, type Live } from '../live';
-import { useWork } from '../work';
 
 export interface Grants {
   all: Assignment[];
@@ -21,33 +20,47 @@ export const useGrants = (): Live<Grants> =>
     (change) => change === 'everything',
   );
 
+// "ClusterAdmin" → "Cluster admin".
+export const roleName = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
 export const placeName = (places: readonly Workspace[], id: number | undefined): string =>
   id === undefined ? 'everywhere' : `in ${places.find((one) => one.id === id)?.name ?? `workspace ${id}`}`;
 
-export function RoleTags(props: { own: Assignment[]; places: Workspace[]; name: string; may: boolean; reload: () => void }) {
-  const { busy, error, run } = useWork();
+// On the page of a workspace, `here`, its own roles have no place, and roles of the whole cluster cannot be removed.
+export function RoleTags(props: {
+  own: Assignment[];
+  places: Workspace[];
+  name: string;
+  may: boolean;
+  here?: number;
+  reload: () => void;
+}) {
+  const { here, name } = props;
   return (
     <>
       {props.own.map((one) => {
-        const text = `${one.role.name} ${placeName(props.places, one.workspaceId)}`;
+        const place = here !== undefined && one.workspaceId === here ? '' : ` ${placeName(props.places, one.workspaceId)}`;
+        const text = `${roleName(one.role.name)}${place}`;
         return (
-          <span class="tag" key={`${one.role.roleId} ${one.workspaceId}`}>
-            {text}
-            {props.may && (
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Take ${text} from ${props.name}`}
-                disabled={busy}
-                onClick={() => void run(() => setRole(false, one)).then(props.reload)}
+          <span class="tag role" key={`${one.role.roleId} ${one.workspaceId}`}>
+            <span title={text}>{text}</span>
+            {props.may && (here === undefined || one.workspaceId === here) && (
+              <Confirm
+                label="×"
+                name={`Remove ${text} from ${name}`}
+                title={`Remove a role from ${name}?`}
+                yes="Remove"
+                no="Keep it"
+                plain
+                work={() => setRole(false, one)}
+                done={props.reload}
               >
-                ×
-              </button>
+                {name} will not have the role {text} any more.
+              </Confirm>
             )}
           </span>
         );
       })}
-      <ErrorNote error={error} />
     </>
   );
 }
@@ -60,7 +73,7 @@ function RoleChoice() {
       <select name="role">
         {live.data?.map((role) => (
           <option key={role.roleId} value={role.roleId}>
-            {role.name}
+            {roleName(role.name)}
           </option>
         ))}
       </select>

@@ -50,10 +50,34 @@ function Form({ one, done }: { one: Template | undefined; done: (name: string) =
         submit={() => void save()}
       />
       {(error?.problems.length ?? 0) === 0 && <ErrorNote error={error} />}
-      <button type="button" class="primary" disabled={busy || text.value === one?.text} onClick={() => void save()}>
-        {text.value === one?.text ? 'Saved' : 'Save template'}
-      </button>
+      <div class="actions">
+        <button type="button" class="primary" disabled={busy || text.value === one?.text} onClick={() => void save()}>
+          Save
+        </button>
+        <span class="spring" />
+        {one && (
+          <Confirm
+            label="Delete…"
+            title={`Delete template ${one.name}?`}
+            yes="Delete"
+            no="Keep it"
+            work={() => removeTemplate(one.name)}
+            done={() => done('')}
+          >
+            Experiments that were made with it keep what they got.
+          </Confirm>
+        )}
+      </div>
     </section>
+  );
+}
+
+export function NewTemplate() {
+  const { setQuery } = useQuery();
+  return (
+    <button type="button" onClick={() => setQuery({ template: '', new: '1' })}>
+      New template…
+    </button>
   );
 }
 
@@ -90,27 +114,8 @@ export function Templates() {
                   </li>
                 ))}
               </ul>
-              {one && (
-                <button type="button" onClick={() => setQuery({ template: '', new: '1' })}>
-                  New template
-                </button>
-              )}
             </nav>
-            <div class="stack">
-              <Form key={one?.name ?? ''} one={one} done={open} />
-              {one && (
-                <Confirm
-                  label="Delete…"
-                  title={`Delete template ${one.name}?`}
-                  yes="Delete"
-                  no="Keep it"
-                  work={() => removeTemplate(one.name)}
-                  done={() => open('')}
-                >
-                  Experiments that were made with it keep what they got.
-                </Confirm>
-              )}
-            </div>
+            <Form key={one?.name ?? ''} one={one} done={open} />
           </div>
         );
       }}

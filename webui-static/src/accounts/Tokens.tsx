@@ -8,6 +8,7 @@ import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { dateTime } from '../format';
 import { useLive } from '../live';
+import { user } from '../session';
 
 const LIFESPANS: readonly (readonly [string, string])[] = [
   ['720h', '30 days'],
@@ -39,6 +40,9 @@ function Choice({ name, label, options }: { name: string; label: string; options
 export function Tokens() {
   const live = useLive('tokens', (signal) => tokens(signal), (change) => change === 'everything');
   const fresh = useSignal('');
+  // Administrators also see the tokens of others.
+  const others = live.data?.some((one) => one.username !== user.value?.username) ?? false;
+  const heads = ['#ID', 'Purpose', ...(others ? ['User'] : []), 'Rights', 'Expires', 'Last used', 'Actions'];
   const make = async (fields: FormData): Promise<void> => {
     fresh.value = await makeToken(field(fields, 'description'), field(fields, 'lifespan'), field(fields, 'role'));
     live.reload();
@@ -79,12 +83,12 @@ export function Tokens() {
               None yet. <code>det token create</code> makes one too.
             </p>
           ) : (
-            <Table label="Access tokens" heads={['#ID', 'Purpose', 'User', 'Rights', 'Expires', 'Last used', 'Actions']}>
+            <Table label="Access tokens" heads={heads}>
               {all.map((one) => (
                 <tr key={one.id}>
                   <td class="number">{one.id}</td>
                   <th scope="row">{one.description}</th>
-                  <td>{one.username}</td>
+                  {others && <td>{one.username}</td>}
                   <td>{one.role || 'same as the user'}</td>
                   <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
                   <td>{dateTime(one.lastUsedAt)}</td>

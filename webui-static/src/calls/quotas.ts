@@ -1,5 +1,5 @@
 // API calls for quotas: limits on what a user, or a workspace, has at a time.
-import { change, get } from '../http';
+import { ApiError, change, get } from '../http';
 import { bytes, grouped } from '../format';
 
 // Resources in the words of the API, and their names.
@@ -45,10 +45,10 @@ const UNITS = ['', 'k', 'm', 'g', 't', 'p'];
 export function readAmount(resource: string, text: string): number {
   const match = /^(\d{1,15}(?:\.\d{1,3})?) ?(?:([kmgtp]?)(i?)b)?$/i.exec(text.trim());
   const plain = match !== null && /^\d+$/.test(text.trim());
-  if (match === null || !(plain || isBytes(resource)))
-    throw new Error(
-      isBytes(resource) ? 'The limit must be a size such as 500 GB or 2 GiB.' : 'The limit must be a whole number from 0.',
-    );
+  if (match === null || !(plain || isBytes(resource))) {
+    const message = `must be a ${isBytes(resource) ? 'size such as 500 GB or 2 GiB' : 'whole number from 0'}`;
+    throw new ApiError(400, message, [{ code: '', path: 'limit', message, file: '', line: 0, column: 0 }]);
+  }
   const [, number, unit = '', binary = ''] = match;
   return Math.round(Number(number) * (binary === '' ? 1000 : 1024) ** UNITS.indexOf(unit.toLowerCase()));
 }

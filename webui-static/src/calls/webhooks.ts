@@ -1,4 +1,5 @@
 // API calls for webhooks: endpoints that are notified about experiments.
+import { stateName } from '../format';
 import { change, get } from '../http';
 
 export interface Trigger {
@@ -26,9 +27,9 @@ export const moveWebhook = (id: number, url: string): Promise<unknown> => change
 export const testWebhook = (id: number): Promise<unknown> => change('POST', `/api/v1/webhooks/${id}/test`);
 export const removeWebhook = (id: number): Promise<unknown> => change('DELETE', `/api/v1/webhooks/${id}`);
 
-// "error", "log: out of memory", "alert".
+// "Error", "Log: out of memory", "Alert".
 export function triggerText({ triggerType, condition }: Trigger): string {
-  if (triggerType === 'TRIGGER_TYPE_TASK_LOG') return `log: ${condition?.regex ?? ''}`;
-  if (triggerType === 'TRIGGER_TYPE_CUSTOM') return 'alert';
-  return (condition?.state ?? '').replace(/^STATE_/, '').toLowerCase();
+  if (triggerType === 'TRIGGER_TYPE_TASK_LOG') return `Log: ${condition?.regex ?? ''}`;
+  if (triggerType === 'TRIGGER_TYPE_CUSTOM') return 'Alert';
+  return stateName(condition?.state ?? '');
 }

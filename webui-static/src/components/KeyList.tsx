@@ -3,11 +3,9 @@ import { SHORTCUTS } from '../keys';
 
 export const KeyList = () => (
   <dl class="keys">
-    {SHORTCUTS.map(([key, meaning]) => (
-      <div key={key}>
-        <dt>
-          <kbd>{key}</kbd>
-        </dt>
+    {SHORTCUTS.map(([keys, meaning]) => (
+      <div key={keys}>
+        <dt>{keys.split(' ').map((key) => (key === 'or' ? key : <kbd key={key}>{key}</kbd>))}</dt>
         <dd>{meaning}</dd>
       </div>
     ))}

@@ -140,6 +140,9 @@ function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
   );
 }
 
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
 function Versions({ one }: { one: Model }) {
   const live = useLive(
     `versions ${one.name}`,
@@ -151,8 +154,8 @@ function Versions({ one }: { one: Model }) {
       {(all) => (
         <>
           {all.length === 0 && (
-            <Empty icon="models" title="No versions yet" command={`det model register-version ${one.name} UUID`}>
-              Press Register on a checkpoint, or give its UUID to the command.
+            <Empty icon="models" title="No versions yet" command={`det model register-version ${shellWord(one.name)} UUID`}>
+              Press Register on a checkpoint, or run this with its UUID.
             </Empty>
           )}
           {all.length > 0 && (

@@ -52,7 +52,7 @@ function Alerts() {
   );
 }
 
-function Password() {
+function Account() {
   const set = async (fields: FormData): Promise<void> => {
     const own = user.value;
     if (!own) return;
@@ -62,7 +62,13 @@ function Password() {
     user.value = { ...own, displayName };
   };
   return (
-    <p>
+    <section class="card section-head" aria-labelledby="account-title">
+      <h2 id="account-title">Account</h2>
+      <span>
+        {user.value?.username}
+        {user.value?.admin && <span class="quiet">, an administrator</span>}
+      </span>
+      <span class="spring" />
       <FormDialog label="Name and password…" title="Name and password" submit="Save" work={set}>
         {() => (
           <>
@@ -78,7 +84,7 @@ function Password() {
           </>
         )}
       </FormDialog>
-    </p>
+    </section>
   );
 }
 
@@ -87,10 +93,7 @@ export function SettingsPage() {
   return (
     <div class="settings">
       <h1>Settings</h1>
-      <p class="quiet">
-        Signed in as {user.value?.username}
-        {user.value?.admin && ', an administrator'}. What you choose here stays in this browser.
-      </p>
+      <p class="quiet">Theme, density and alerts stay in this browser.</p>
       <div class="card">
         <Choice<Theme>
           name="theme"
@@ -115,7 +118,7 @@ export function SettingsPage() {
         />
         <Alerts />
       </div>
-      <Password />
+      <Account />
       <Tokens />
       <section aria-labelledby="shortcuts-title" class="shortcuts">
         <h2 id="shortcuts-title">Keys</h2>

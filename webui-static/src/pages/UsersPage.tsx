@@ -125,7 +125,7 @@ export function UsersPage() {
                   />
                 </td>
                 <td>
-                  <Time at={one.lastAuthAt} />
+                  {one.lastAuthAt ? <Time at={one.lastAuthAt} /> : 'never'}
                 </td>
                 <td>
                   {admin && <EditUser one={one} reload={live.reload} />}

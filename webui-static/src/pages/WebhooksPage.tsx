@@ -1,4 +1,5 @@
 // Webhooks: endpoints that are notified when experiments change state, when a log line matches, or on an alert.
+import { useSignal } from '@preact/signals';
 import { useTitle } from '../address';
 import { workspaces, type Workspace } from '../calls/places';
 import { makeWebhook, moveWebhook, removeWebhook, testWebhook, triggerText, webhooks, type Trigger, type Webhook } from '../calls/webhooks';
@@ -6,14 +7,15 @@ import { Confirm } from '../components/Confirm';
 import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
-import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
+import { stateName } from '../format';
+import { ApiError } from '../http';
 import { useLive } from '../live';
 import { user } from '../session';
 import { useWork } from '../work';
 
-const STATES = ['COMPLETED', 'ERROR', 'CANCELED', 'RUNNING', 'PAUSED'];
+const STATES = ['COMPLETED', 'ERROR', 'CANCELED', 'ACTIVE', 'PAUSED'];
 
 function triggersOf(fields: FormData): Trigger[] {
   const states = STATES.filter((state) => field(fields, state) === 'on').map((state) => ({
@@ -30,13 +32,17 @@ function triggersOf(fields: FormData): Trigger[] {
 
 function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: () => void }) {
   const make = async (fields: FormData): Promise<void> => {
+    const triggers = triggersOf(fields);
+    if (triggers.length === 0) throw new ApiError(400, 'Choose what the webhook is notified of.');
+    if (field(fields, 'alert') === 'on' && field(fields, 'mode') === 'WEBHOOK_MODE_WORKSPACE')
+      throw new ApiError(400, 'Alerts are sent only to webhooks that experiments name. Choose "Those that name it" as Experiments.');
     await makeWebhook({
       url: field(fields, 'url'),
       name: field(fields, 'name'),
       webhookType: field(fields, 'format'),
       workspaceId: Number(field(fields, 'workspace')),
       mode: field(fields, 'mode'),
-      triggers: triggersOf(fields),
+      triggers,
     });
     reload();
   };
@@ -73,15 +79,15 @@ function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: 
           <label>
             Experiments
             <select name="mode">
-              <option value="WEBHOOK_MODE_WORKSPACE">all of the workspace</option>
-              <option value="WEBHOOK_MODE_SPECIFIC">those that name it in integrations.webhooks</option>
+              <option value="WEBHOOK_MODE_WORKSPACE">All of the workspace</option>
+              <option value="WEBHOOK_MODE_SPECIFIC">Those that name it in integrations.webhooks</option>
             </select>
           </label>
           <fieldset>
             <legend>Notify when an experiment is</legend>
             {STATES.map((state) => (
               <label class="check" key={state}>
-                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {state.toLowerCase()}
+                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {stateName(state)}
               </label>
             ))}
           </fieldset>
@@ -98,13 +104,8 @@ function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: 
   );
 }
 
-function Actions({ one, reload }: { one: Webhook; reload: () => void }) {
-  const { busy, error, run } = useWork();
+function Actions({ one, busy, test, reload }: { one: Webhook; busy: boolean; test: () => Promise<void>; reload: () => void }) {
   const name = one.name || one.url;
-  const test = async (): Promise<void> => {
-    await run(() => testWebhook(one.id));
-    reload();
-  };
   const move = async (fields: FormData): Promise<void> => {
     await moveWebhook(one.id, field(fields, 'url'));
     reload();
@@ -134,8 +135,40 @@ function Actions({ one, reload }: { one: Webhook; reload: () => void }) {
       >
         Messages that were not delivered are dropped: {one.url}
       </Confirm>
-      <ErrorNote error={error} />
     </>
+  );
+}
+
+function Row({ one, place, reload }: { one: Webhook; place: string; reload: () => void }) {
+  const { busy, error, run } = useWork();
+  const tested = useSignal(false);
+  const test = async (): Promise<void> => {
+    tested.value = await run(() => testWebhook(one.id));
+    reload();
+  };
+  return (
+    <tr>
+      <th scope="row">{one.name || one.id}</th>
+      <td class="one-line" title={one.url}>
+        {one.url}
+      </td>
+      <td>{one.webhookType === 'WEBHOOK_TYPE_SLACK' ? 'Slack' : 'JSON'}</td>
+      <td>{place}</td>
+      <td>{one.mode === 'WEBHOOK_MODE_SPECIFIC' ? 'Those that name it' : 'All'}</td>
+      <td class="reason">{one.triggers.map(triggerText).join(', ')}</td>
+      <td class="reason">
+        {one.outcome || 'None yet'} {one.attempted && <Time at={one.attempted} />}
+        {tested.value && <div role="status">Test delivered</div>}
+        {error && (
+          <div class="failed" role="alert">
+            Test failed: {error.message.replace(/^webhook \d+: /, '')}
+          </div>
+        )}
+      </td>
+      <td class="row-actions">
+        <Actions one={one} busy={busy} test={test} reload={reload} />
+      </td>
+    </tr>
   );
 }
 
@@ -159,20 +192,7 @@ export function WebhooksPage() {
           ) : (
             <Table label="Webhooks" heads={['Name', 'URL', 'Format', 'Workspace', 'Experiments', 'Notified of', 'Last delivery', 'Actions']}>
               {all.map((one) => (
-                <tr key={one.id}>
-                  <th scope="row">{one.name || one.id}</th>
-                  <td class="reason">{one.url}</td>
-                  <td>{one.webhookType === 'WEBHOOK_TYPE_SLACK' ? 'Slack' : 'JSON'}</td>
-                  <td>{placeOf(one.workspaceId)}</td>
-                  <td>{one.mode === 'WEBHOOK_MODE_SPECIFIC' ? 'those that name it' : 'all'}</td>
-                  <td class="reason">{one.triggers.map(triggerText).join(', ')}</td>
-                  <td class="reason">
-                    {one.outcome || 'none yet'} {one.attempted && <Time at={one.attempted} />}
-                  </td>
-                  <td class="row-actions">
-                    <Actions one={one} reload={live.reload} />
-                  </td>
-                </tr>
+                <Row key={one.id} one={one} place={placeOf(one.workspaceId)} reload={live.reload} />
               ))}
             </Table>
           )

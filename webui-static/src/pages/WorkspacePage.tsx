@@ -11,6 +11,7 @@ import { PlaceActions } from '../components/PlaceActions';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
+import { counted } from '../format';
 import { useLive } from '../live';
 import { Words } from '../components/Words';
 
@@ -63,9 +64,11 @@ function Members({ id }: { id: number }) {
         const members = (people.data ?? []).filter((one) => here.some((grant) => grant.userId === one.id));
         return (
           <>
-            <p>
+            <div class="section-head">
+              <span class="quiet">{counted(members.length, 'member')}</span>
+              <span class="spring" />
               <GiveRole people={people.data ?? []} places={places} place={id} reload={grants.reload} />
-            </p>
+            </div>
             {members.length === 0 && <p class="quiet">No user has a role here.</p>}
             {members.length > 0 && (
               <Table label="Members" heads={['User', 'Roles']}>
@@ -78,6 +81,7 @@ function Members({ id }: { id: number }) {
                         places={places}
                         name={one.username}
                         may
+                        here={id}
                         reload={grants.reload}
                       />
                     </td>

@@ -1,7 +1,7 @@
 // All workspaces and the shared configuration templates.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
-import { Templates } from '../accounts/Templates';
+import { NewTemplate, Templates } from '../accounts/Templates';
 import { makeWorkspace, workspaces } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
@@ -12,39 +12,40 @@ import { Words } from '../components/Words';
 
 const TABS = ['Workspaces', 'Templates'] as const;
 
-function List() {
+function NewWorkspace() {
   const { route } = useLocation();
+  const make = async (fields: FormData): Promise<void> => {
+    route(paths.workspace((await makeWorkspace(field(fields, 'name'))).id));
+  };
+  return (
+    <FormDialog label="New workspace…" title="New workspace" submit="Create" work={make}>
+      {() => <Words />}
+    </FormDialog>
+  );
+}
+
+function List() {
   const live = useLive(
     'workspaces',
     (signal) => workspaces(signal),
     (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState),
     2000,
   );
-  const make = async (fields: FormData): Promise<void> => {
-    route(paths.workspace((await makeWorkspace(field(fields, 'name'))).id));
-  };
   return (
     <Loaded live={live}>
       {(all) => (
-        <>
-          <p>
-            <FormDialog label="New workspace…" title="New workspace" submit="Create" work={make}>
-              {() => <Words />}
-            </FormDialog>
-          </p>
-          <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Owner']}>
-            {all.map((one) => (
-              <tr key={one.id}>
-                <th scope="row">
-                  <a href={paths.workspace(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
-                </th>
-                <td class="number">{one.numProjects}</td>
-                <td class="number">{one.numExperiments}</td>
-                <td>{one.username}</td>
-              </tr>
-            ))}
-          </Table>
-        </>
+        <Table label="Workspaces" heads={['Name', '#Projects', '#Experiments', 'Owner']}>
+          {all.map((one) => (
+            <tr key={one.id}>
+              <th scope="row">
+                <a href={paths.workspace(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+              </th>
+              <td class="number">{one.numProjects}</td>
+              <td class="number">{one.numExperiments}</td>
+              <td>{one.username}</td>
+            </tr>
+          ))}
+        </Table>
       )}
     </Loaded>
   );
@@ -56,7 +57,11 @@ export function WorkspacesPage() {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <h1>{tab}</h1>
+      <div class="section-head">
+        <h1>{tab}</h1>
+        <span class="spring" />
+        {tab === 'Workspaces' ? <NewWorkspace /> : <NewTemplate />}
+      </div>
       <Tabs names={TABS} current={tab} />
       {tab === 'Workspaces' ? <List /> : <Templates />}
     </>
