@@ -86,7 +86,7 @@ export const trial = [
       await open('trials/2?tab=profiler');
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
-      const uneven = 'Rank 0 is unlike the others: GPU 0 is used 96 %, the others 41 %. The others may wait for it.';
+      const uneven = 'Rank 0 is unlike the others: GPU 0 is used 96%, the others 41%. The others may wait for it.';
       await open('trials/1');
       await untilText(uneven);
       await open('trials/1?tab=profiler');

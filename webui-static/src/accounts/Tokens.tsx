@@ -91,7 +91,7 @@ export function Tokens() {
                   {others && <td>{one.username}</td>}
                   <td>{one.role || 'same as the user'}</td>
                   <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
-                  <td>{dateTime(one.lastUsedAt)}</td>
+                  <td>{one.lastUsedAt ? dateTime(one.lastUsedAt) : 'never'}</td>
                   <td>
                     {!one.revoked && (
                       <Confirm

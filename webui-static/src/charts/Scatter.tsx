@@ -6,7 +6,8 @@ import { hovered } from '../workbench/selection';
 import { marks, type Dimension } from './search';
 
 const HEIGHT = 240;
-const SIDE = 64;
+const LEAST_SIDE = 64; // left of the plot
+const SIGN = 7; // width of a digit of the marks
 const TOP = 12;
 const BOTTOM = 32;
 
@@ -34,8 +35,9 @@ interface Props {
 
 export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
+  const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...marks(y).map(({ text }) => text.length)));
   // Margins keep the dots off the axes.
-  const along = (part: number): number => SIDE + 10 + part * (width - SIDE - 26);
+  const along = (part: number): number => side + 10 + part * (width - side - 26);
   const up = (part: number): number => HEIGHT - BOTTOM - 8 - part * (HEIGHT - TOP - BOTTOM - 8);
   return (
     <figure class="chart" aria-label={title} data-panel={panel}>
@@ -46,12 +48,12 @@ export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-          <line class="axis" x1={SIDE} x2={width - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
-          <line class="axis" x1={SIDE} x2={SIDE} y1={TOP} y2={HEIGHT - BOTTOM} />
+          <line class="axis" x1={side} x2={width - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
+          <line class="axis" x1={side} x2={side} y1={TOP} y2={HEIGHT - BOTTOM} />
           {marks(y).map((mark) => (
             <g key={mark.at}>
-              {mark.at > 0 && <line class="rung" x1={SIDE} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
-              <text x={SIDE - 8} y={up(mark.at) + 4} text-anchor="end">
+              {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
+              <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
                 {mark.text}
               </text>
             </g>

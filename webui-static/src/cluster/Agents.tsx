@@ -44,11 +44,11 @@ function Switch({ what, on, small, set }: Switch) {
     >
       {() => (
         <>
-          <p>It takes nothing new until it is enabled again, over restarts too.</p>
+          <p>It takes nothing new until it is enabled again, even after a restart.</p>
           <label class="check">
             <input type="checkbox" name="drain" defaultChecked /> Let what runs there finish
           </label>
-          <p class="quiet">Otherwise it saves a checkpoint, leaves, and waits for other slots.</p>
+          <p class="quiet">Otherwise it saves a checkpoint and waits for another slot.</p>
         </>
       )}
     </FormDialog>

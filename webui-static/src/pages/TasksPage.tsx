@@ -60,7 +60,8 @@ export function TasksPage() {
     (change) => change === 'everything' || change.kind === 'command',
     500,
   );
-  const now = useNow(live.data?.some((one) => !hasEnded(one)) ?? false);
+  const running = live.data?.some((one) => !hasEnded(one)) ?? false;
+  const now = useNow(running);
   return (
     <>
       <div class="section-head">
@@ -76,7 +77,7 @@ export function TasksPage() {
               tensorboard start tasks to work in.
             </Empty>
           ) : (
-            <Table label="Tasks" heads={['Task', 'Kind', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', 'Actions']}>
+            <Table label="Tasks" heads={['Task', 'Kind', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', ...(running ? ['Actions'] : [])]}>
               {all.map((one) => (
                 <tr key={one.id}>
                   <th scope="row">
@@ -95,23 +96,25 @@ export function TasksPage() {
                     <Time at={one.startTime} />
                   </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                  <td class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus}</td>
-                  <td>
-                    {!hasEnded(one) && (
-                      <Confirm
-                        label="Kill…"
-                        name={`Kill ${one.description || one.id}`}
-                        title="Kill this task?"
-                        yes="Kill"
-                        no="Keep it running"
-                        plain
-                        work={() => killCommand(one.id)}
-                        done={live.reload}
-                      >
-                        {one.description || one.id} ends at once.
-                      </Confirm>
-                    )}
-                  </td>
+                  <td class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus === 'killed' ? '' : one.exitStatus}</td>
+                  {running && (
+                    <td>
+                      {!hasEnded(one) && (
+                        <Confirm
+                          label="Kill…"
+                          name={`Kill ${one.description || one.id}`}
+                          title="Kill this task?"
+                          yes="Kill"
+                          no="Keep it running"
+                          plain
+                          work={() => killCommand(one.id)}
+                          done={live.reload}
+                        >
+                          {one.description || one.id} ends at once.
+                        </Confirm>
+                      )}
+                    </td>
+                  )}
                 </tr>
               ))}
             </Table>
