@@ -45,8 +45,8 @@ class Collection(unittest.TestCase):
         for path in (self.storage / "inside").glob("*"):
             try:
                 found.append(int((path / "state").read_text()))
-            except OSError:
-                found.append(path.name)  # Partially removed.
+            except (OSError, ValueError):
+                found.append(path.name)  # partially removed, or about to be written
         return sorted(found, key=str)
 
     def states(self, experiment):
