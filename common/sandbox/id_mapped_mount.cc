@@ -11,6 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "common/base/fd.h"
 #include "common/base/files.h"
 
@@ -29,9 +32,10 @@ Result<UniqueFd> owner_namespace(uid_t owner, gid_t group, uid_t uid) {
   alignas(16) char stack[16 << 10];
   const pid_t child =
       ::clone(hold_namespace, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, nullptr);
+  // EPERM, or ENOSPC with user.max_user_namespaces = 0.
   if (child < 0)
-    return errno == EPERM ? fail(Code::kFailedPrecondition, "user namespaces are not permitted")
-                          : fail_errno("clone");
+    return fail(Code::kFailedPrecondition, std::string("this machine refuses user namespaces: ") +
+                                               std::strerror(errno) + " (sysctl user.max_user_namespaces)");
   const std::string process = "/proc/" + std::to_string(child);
   const auto map = [&](const char* file, unsigned id) -> Status {
     const UniqueFd out(::open((process + file).c_str(), O_WRONLY | O_CLOEXEC));

@@ -26,7 +26,7 @@ Duration time_away(Duration outage, Duration lease) {
 
 }  // namespace
 
-TEST_CASE("an agent that ends before the master has accepted it says that it has left", "[link]") {
+TEST_CASE("an agent sends Left when it ends before the Welcome of the master", "[link]") {
   FakeMaster master;
   const auto channel = open_channel(master.address()).value();
   Queue<LinkEvent> events(100);

@@ -203,11 +203,11 @@ async function violations(on) {
   });
 }
 
-// Accessibility checks of a page: names, axe-core rules, contrast in light and in dark.
-// Buttons of the open dialog that nobody sees.
+// Texts of the transparent buttons of the open dialog.
 const unseen = (on) =>
   on.$$eval('dialog[open] button', (all) => all.filter((one) => Number(getComputedStyle(one).opacity) < 0.2).map((one) => one.textContent));
 
+// Accessibility checks of a page: names, axe-core rules, visible buttons, contrast in light and in dark.
 export async function audit(name, on = page) {
   assert.deepEqual(await unnamed(on), []);
   assert.deepEqual(await unseen(on), [], `${name}: unseen buttons`);

@@ -44,11 +44,9 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
     .filter((one): one is [string, JobChange] => one !== undefined);
   return (
     <div class="explain" role="region" aria-label={`Why ${of.slice(0, -1)} ${id} waits`}>
-      {headline && (
-        <p>
-          <strong>{headline}</strong>
-        </p>
-      )}
+      <p>
+        <strong>{linked(headline)}</strong>
+      </p>
       <p class="lines-kept">{linked(answer.join('\n'))}</p>
       {details.length > 0 && (
         <details>
