@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "common/base/result.h"
-#include "common/storage/root.h"
 
 namespace det::agent {
 
@@ -18,22 +17,22 @@ class SharedLibraries {
   /// Limit on the number of libraries in a storage. Older ones are removed.
   static constexpr std::size_t kMaxLibraries = 64;
 
-  /// `config`: the experiment's configuration as JSON. Returns nothing unless its checkpoint storage is a
-  /// directory that agents share (shared_fs). Buckets are not used: the agent has no credentials for them.
-  static std::optional<SharedLibraries> of(const std::string& config);
+  /// `config`: the experiment's configuration as JSON. Its checkpoint storage must be a directory that agents
+  /// share (shared_fs) or a bucket whose keys are in the configuration: the agent's own credentials sign no
+  /// request to a bucket that a user names. Returns null for other storages.
+  static std::unique_ptr<SharedLibraries> of(const std::string& config);
+  virtual ~SharedLibraries() = default;
 
-  /// Stores the library of a file. Errors: kFailedPrecondition (the storage directory does not exist yet),
-  /// those of the storage.
+  /// Stores the library of a file, in place of one with other content. Errors: kFailedPrecondition (the
+  /// storage directory does not exist yet), those of the storage.
   Status put(const std::string& key, const std::string& library) const;
   /// Returns a library. Errors: kNotFound; kDataLoss (another digest); those of the storage.
   Result<std::string> get(const std::string& key, const std::string& digest) const;
 
  private:
-  SharedLibraries() = default;
-  Result<storage::PinnedRoot> directory(bool create) const;
-  Result<std::string> read(const std::string& key) const;
-
-  storage::Root root_;
+  /// Writes the library of a key and removes the oldest ones beyond kMaxLibraries.
+  virtual Status write(const std::string& key, const std::string& content) const = 0;
+  virtual Result<std::string> read(const std::string& key) const = 0;
 };
 
 }  // namespace det::agent

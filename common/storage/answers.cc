@@ -66,7 +66,7 @@ Result<Page> read_page(std::string_view xml) {
   for (const auto& [name, child] : top) {
     if (name == "Contents") {
       TRY_ASSIGN(const std::int64_t size, read_size(child.get("Size", "")));
-      page.objects.push_back({child.get("Key", ""), size});
+      page.objects.push_back({child.get("Key", ""), size, child.get("LastModified", "")});
     } else if (name == "CommonPrefixes") {
       page.folders.push_back(child.get("Prefix", ""));
     }

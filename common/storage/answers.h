@@ -15,6 +15,7 @@ namespace det::storage {
 struct Object {
   std::string key;
   std::int64_t size = 0;  ///< bytes
+  std::string modified;   ///< time of the last write, "2026-11-27T04:40:13.000Z"; such texts sort by time
   bool operator==(const Object&) const = default;
 };
 /// One page of ListObjectsV2.

@@ -1,4 +1,4 @@
-// Built trials in a storage directory: verified by their digest, bounded in number, never through links.
+// Built trials in a checkpoint storage: verified by their digest, bounded in number, never through links.
 #include "agent/shared_libraries.h"
 
 #include <unistd.h>
@@ -9,6 +9,8 @@
 #include "common/base/files.h"
 #include "common/crypto/digest.h"
 #include "need.h"
+#include "tests/storage/store.h"
+#include "tests/storage/variables.h"
 
 using namespace det;
 using namespace det::agent;
@@ -30,26 +32,26 @@ struct Storage {
     return R"({"checkpoint_storage": {"type": ")" + type + R"(", "host_path": ")" + root +
            R"(", "storage_path": ")" + below + "\"}}";
   }
-  SharedLibraries open() const { return *SharedLibraries::of(config()); }
+  std::unique_ptr<SharedLibraries> open() const { return SharedLibraries::of(config()); }
 };
 
 }  // namespace
 
 TEST_CASE("a stored library is returned for its digest only", "[shared_libraries]") {
   const Storage storage;
-  const SharedLibraries shared = storage.open();
-  CHECK(shared.get(kKey, sha256_hex("the library")).error().code == Code::kNotFound);
-  need(shared.put(kKey, storage.library));
-  CHECK(need(shared.get(kKey, sha256_hex("the library"))) == "the library");
-  CHECK(shared.get(kKey, sha256_hex("another")).error().code == Code::kDataLoss);
+  const auto shared = storage.open();
+  CHECK(shared->get(kKey, sha256_hex("the library")).error().code == Code::kNotFound);
+  need(shared->put(kKey, storage.library));
+  CHECK(need(shared->get(kKey, sha256_hex("the library"))) == "the library");
+  CHECK(shared->get(kKey, sha256_hex("another")).error().code == Code::kDataLoss);
   need(write_file_atomic(storage.root + "/det-builds/" + kKey + ".so", "of a user"));
-  CHECK(shared.get(kKey, sha256_hex("the library")).error().code == Code::kDataLoss);
+  CHECK(shared->get(kKey, sha256_hex("the library")).error().code == Code::kDataLoss);
   // The next build replaces it.
-  need(shared.put(kKey, storage.library));
-  CHECK(need(shared.get(kKey, sha256_hex("the library"))) == "the library");
+  need(shared->put(kKey, storage.library));
+  CHECK(need(shared->get(kKey, sha256_hex("the library"))) == "the library");
 }
 
-TEST_CASE("only a directory that agents share holds libraries", "[shared_libraries]") {
+TEST_CASE("a directory holds libraries only if agents share it", "[shared_libraries]") {
   const Storage storage;
   CHECK_FALSE(SharedLibraries::of(storage.config("s3")));
   CHECK_FALSE(SharedLibraries::of(storage.config("directory")));
@@ -65,28 +67,74 @@ TEST_CASE("links of users in the storage are not followed", "[shared_libraries]"
   const std::string elsewhere = storage.dir.path() + "/elsewhere";
   need(make_directories(elsewhere));
   REQUIRE(::symlink(elsewhere.c_str(), (storage.root + "/det-builds").c_str()) == 0);
-  CHECK_FALSE(storage.open().put(kKey, storage.library));
+  CHECK_FALSE(storage.open()->put(kKey, storage.library));
   CHECK(std::filesystem::is_empty(elsewhere));
   need(remove_tree(storage.root + "/det-builds"));
   need(make_directories(storage.root + "/det-builds"));
   REQUIRE(::symlink(storage.library.c_str(), (storage.root + "/det-builds/" + kKey + ".so").c_str()) == 0);
-  CHECK_FALSE(storage.open().get(kKey, sha256_hex("the library")));
+  CHECK_FALSE(storage.open()->get(kKey, sha256_hex("the library")));
 }
 
 TEST_CASE("a storage keeps the newest libraries", "[shared_libraries]") {
   const Storage storage;
-  const SharedLibraries shared = storage.open();
+  const auto shared = storage.open();
   const auto begin = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   for (std::size_t i = 0; i <= SharedLibraries::kMaxLibraries; ++i) {
     const std::string key = "key" + std::to_string(i);
-    need(shared.put(key, storage.library));
+    need(shared->put(key, storage.library));
     std::filesystem::last_write_time(storage.root + "/det-builds/" + key + ".so",
                                      begin + std::chrono::seconds(i));
   }
-  need(shared.put("last", storage.library));
+  need(shared->put("last", storage.library));
   const std::string digest = sha256_hex("the library");
-  CHECK_FALSE(shared.get("key0", digest));
-  CHECK_FALSE(shared.get("key1", digest));
-  CHECK(shared.get("key2", digest));
-  CHECK(shared.get("last", digest));
+  CHECK_FALSE(shared->get("key0", digest));
+  CHECK_FALSE(shared->get("key1", digest));
+  CHECK(shared->get("key2", digest));
+  CHECK(shared->get("last", digest));
+}
+
+TEST_CASE("agents share libraries through a bucket whose keys are in the configuration",
+          "[shared_libraries]") {
+  const Storage storage;
+  const test::Store store;
+  const auto open = [&](const Json& changes) {
+    Json section = store.config();
+    section.update(changes);
+    return SharedLibraries::of(Json{{"checkpoint_storage", section}}.dump());
+  };
+  const auto shared = open(Json::object());
+  REQUIRE(shared);
+  const std::string digest = sha256_hex("the library");
+  CHECK(shared->get(kKey, digest).error().code == Code::kNotFound);
+  need(shared->put(kKey, storage.library));
+  CHECK(need(shared->get(kKey, digest)) == "the library");
+  need(write_file_atomic(store.file("det-builds/" + kKey + ".so"), "of a user"));
+  CHECK(shared->get(kKey, digest).error().code == Code::kDataLoss);
+  CHECK(open({{"secret_key", "wrong"}})->get(kKey, digest).error().code == Code::kPermissionDenied);
+
+  // The agent's own credentials are not used for a bucket of a user.
+  const test::Variables variables(
+      {{"AWS_ACCESS_KEY_ID", "AKIDTEST"}, {"AWS_SECRET_ACCESS_KEY", "test/secret+key"}});
+  CHECK_FALSE(open({{"access_key", ""}, {"secret_key", ""}}));
+  CHECK_FALSE(open({{"access_key", "****"}, {"secret_key", "****"}}));
+  CHECK_FALSE(open({{"secret_key", ""}}));
+  CHECK_FALSE(open({{"bucket", "?"}}));
+}
+
+TEST_CASE("a bucket keeps the newest libraries", "[shared_libraries]") {
+  const Storage storage;
+  const test::Store store;
+  const auto shared = SharedLibraries::of(Json{{"checkpoint_storage", store.config()}}.dump());
+  const auto begin = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (std::size_t i = 0; i <= SharedLibraries::kMaxLibraries; ++i) {
+    const std::string file = store.file("det-builds/key" + std::to_string(i) + ".so");
+    need(write_file_atomic(file, "the library"));
+    std::filesystem::last_write_time(file, begin + std::chrono::seconds(i));
+  }
+  need(shared->put("last", storage.library));
+  const std::string digest = sha256_hex("the library");
+  CHECK_FALSE(shared->get("key0", digest));
+  CHECK_FALSE(shared->get("key1", digest));
+  CHECK(shared->get("key2", digest));
+  CHECK(shared->get("last", digest));
 }

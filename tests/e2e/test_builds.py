@@ -1,11 +1,18 @@
 """Builds of trial classes: without slots, once in a cluster, final when the code does not compile."""
 import contextlib
+import json
 import os
+import pathlib
 import shutil
+import sys
+import tempfile
 import unittest
 
 from cluster import Cluster, wait_until
 from test_main_job import BUILD, HERE, command, tiny
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "storage"))
+import s3_server  # noqa: E402
 
 TINY = HERE / "fixtures" / "tiny"
 
@@ -23,9 +30,9 @@ def cache_of(directory):
             os.environ["XDG_CACHE_HOME"] = before
 
 
-class Builds(unittest.TestCase):
-    def setUp(self):
-        self.cluster = Cluster(BUILD)
+class Clusters(unittest.TestCase):
+    def start(self, *options):
+        self.cluster = Cluster(BUILD, list(options))
         self.cluster.__enter__()
         self.addCleanup(self.cluster.close)
 
@@ -40,19 +47,27 @@ class Builds(unittest.TestCase):
     def logged(self, trial, text):
         return self.cluster.logs(trial).count(text)
 
-    def build_on_a_busy_agent(self):
-        """Agent a with its only slot in use builds a trial that shares its library. Returns the directory of the
-        storage, the experiment and the trial."""
-        storage = self.cluster.dir / "storage"
-        storage.mkdir()
+    def build_on_a_busy_agent(self, storage):
+        """Agent a with its only slot in use builds a trial that shares its library in a checkpoint storage. Returns
+        the experiment and the trial."""
         with cache_of(self.cluster.dir / "cache-a"):
             self.cluster.start_agent("a", slots=1)
         held = self.cluster.create(TINY, command("sleep 600"))
         self.cluster.wait_state(held, "RUNNING")
-        config = tiny(10, storage=f"checkpoint_storage:\n  type: shared_fs\n  host_path: {storage}\n")
+        config = tiny(10, storage=f"checkpoint_storage: {json.dumps(storage)}\n")
         id = self.cluster.create(self.edited("code", ""), config)
-        trial = self.cluster.trial_id(id)
-        return storage, id, trial
+        return id, self.cluster.trial_id(id)
+
+    def train_on_another_agent(self, id):
+        """Agent a keeps its slot in use, so that the trial runs on b."""
+        with cache_of(self.cluster.dir / "cache-b"):
+            self.cluster.start_agent("b", slots=1)
+        self.cluster.wait_state(id, "COMPLETED", timeout=240)
+
+
+class Builds(Clusters):
+    def setUp(self):
+        self.start()
 
     def test_a_build_needs_no_slot_and_its_trial_starts_when_one_is_free(self):
         self.cluster.start_agent("only", slots=1)
@@ -106,24 +121,50 @@ class Builds(unittest.TestCase):
         self.assertEqual(sum(self.logged(trial, "was assigned to") for trial in trials), 0)
         self.cluster.det("experiment", "kill", holder)
 
+    def directory(self):
+        """A checkpoint storage, and its directory."""
+        path = self.cluster.dir / "storage"
+        path.mkdir()
+        return {"type": "shared_fs", "host_path": str(path)}, path
+
     def test_an_agent_takes_the_library_that_another_one_has_built(self):
-        storage, id, trial = self.build_on_a_busy_agent()
-        wait_until("the build", lambda: self.logged(trial, "model_def.cpp built in"), timeout=240)
-        wait_until("the shared library", lambda: list((storage / "det-builds").glob("*.so")))
-        # Agent a keeps its slot in use, so that the trial runs on b.
-        with cache_of(self.cluster.dir / "cache-b"):
-            self.cluster.start_agent("b", slots=1)
-        self.cluster.wait_state(id, "COMPLETED", timeout=120)
+        storage, directory = self.directory()
+        id, trial = self.build_on_a_busy_agent(storage)
+        wait_until("the shared library", lambda: list((directory / "det-builds").glob("*.so")), timeout=240)
+        self.train_on_another_agent(id)
         self.assertEqual(self.logged(trial, "model_def.cpp taken from the checkpoint storage"), 1)
         self.assertEqual(self.logged(trial, "model_def.cpp built in"), 1)
 
     def test_a_library_that_a_user_has_replaced_is_not_loaded(self):
-        storage, id, trial = self.build_on_a_busy_agent()
-        wait_until("the shared library", lambda: list((storage / "det-builds").glob("*.so")), timeout=240)
-        for library in (storage / "det-builds").glob("*.so"):
+        storage, directory = self.directory()
+        id, trial = self.build_on_a_busy_agent(storage)
+        wait_until("the shared library", lambda: list((directory / "det-builds").glob("*.so")), timeout=240)
+        for library in (directory / "det-builds").glob("*.so"):
             library.write_bytes(b"not a library of this cluster")
-        with cache_of(self.cluster.dir / "cache-b"):
-            self.cluster.start_agent("b", slots=1)
-        self.cluster.wait_state(id, "COMPLETED", timeout=240)
+        self.train_on_another_agent(id)
         self.assertEqual(self.logged(trial, "taken from the checkpoint storage"), 0)
         self.assertEqual(self.logged(trial, "model_def.cpp built in"), 2)
+
+
+class BuildsInABucket(Clusters):
+    def setUp(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.store = self.enterContext(s3_server.Store(folder))
+        self.store.make_bucket("checkpoints")
+        self.start("--allowed-storage-hosts", "127.0.0.1", "--allowed-storage-buckets", f"{self.store.url}/checkpoints")
+
+    def libraries(self):
+        return [key for key in self.store.keys("checkpoints") if "/det-builds/" in key]
+
+    def test_an_agent_takes_the_library_that_another_one_has_built(self):
+        id, trial = self.build_on_a_busy_agent(
+            {"type": "s3", "bucket": "checkpoints", "prefix": "tiny", "endpoint_url": self.store.url,
+             "access_key": s3_server.ACCESS_KEY, "secret_key": s3_server.SECRET_KEY})
+        wait_until("the shared library", self.libraries, timeout=240)
+        self.train_on_another_agent(id)
+        self.assertEqual(self.logged(trial, "model_def.cpp taken from the checkpoint storage"), 1)
+        self.assertEqual(self.logged(trial, "model_def.cpp built in"), 1)
+        self.assertEqual(len(self.libraries()), 1)
+        # The library belongs to the cluster, not to the experiment that was first.
+        self.cluster.det("experiment", "delete", id, "--yes")
+        self.assertEqual(self.store.keys("checkpoints"), self.libraries())

@@ -7,11 +7,12 @@ namespace det::storage {
 TEST_CASE("a page of a listing is parsed with its names unescaped") {
   const auto page = read_page(R"(<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix/><KeyCount>2</KeyCount>
-<Contents><Key>a &amp; b/&lt;1&gt;.jpg</Key><Size>12345678901</Size></Contents>
+<Contents><Key>a &amp; b/&lt;1&gt;.jpg</Key><LastModified>2026-11-27T04:40:13.000Z</LastModified>
+<Size>12345678901</Size></Contents>
 <CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes><IsTruncated>true</IsTruncated>
 <NextContinuationToken>+/=</NextContinuationToken></ListBucketResult>)");
   REQUIRE(page);
-  CHECK(page->objects == std::vector<Object>{{"a & b/<1>.jpg", 12345678901}});
+  CHECK(page->objects == std::vector<Object>{{"a & b/<1>.jpg", 12345678901, "2026-11-27T04:40:13.000Z"}});
   CHECK(page->folders == std::vector<std::string>{"c/"});
   CHECK(page->next == "+/=");
 }

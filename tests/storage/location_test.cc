@@ -1,41 +1,17 @@
 #include "common/storage/location.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/storage/variables.h"
+
 namespace det::storage {
-namespace {
-
-/// Sets environment variables for the duration of a test; "" unsets.
-class Variables {
- public:
-  explicit Variables(const std::map<std::string, std::string>& values) {
-    for (const auto& [name, value] : values) {
-      const char* old = std::getenv(name.c_str());
-      before_.emplace_back(name, old == nullptr ? "" : old);
-      set(name, value);
-    }
-  }
-  ~Variables() {
-    for (const auto& [name, value] : before_) set(name, value);
-  }
-
- private:
-  static void set(const std::string& name, const std::string& value) {
-    value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  std::vector<std::pair<std::string, std::string>> before_;
-};
-
-}  // namespace
-
 TEST_CASE("keys come from the configuration, then from the environment, never from a mask") {
-  const Variables variables({{"AWS_ACCESS_KEY_ID", "env-key"},
-                             {"AWS_SECRET_ACCESS_KEY", "env-secret"},
-                             {"AWS_SESSION_TOKEN", "env-token"},
-                             {"AWS_REGION", "eu-north-1"},
-                             {"AWS_DEFAULT_REGION", "us-west-2"}});
+  const test::Variables variables({{"AWS_ACCESS_KEY_ID", "env-key"},
+                                   {"AWS_SECRET_ACCESS_KEY", "env-secret"},
+                                   {"AWS_SESSION_TOKEN", "env-token"},
+                                   {"AWS_REGION", "eu-north-1"},
+                                   {"AWS_DEFAULT_REGION", "us-west-2"}});
   const auto own =
       read_location({{"type", "s3"}, {"bucket", "abc"}, {"access_key", "k"}, {"secret_key", "s"}});
   REQUIRE(own);

@@ -6,6 +6,7 @@ checked too. Objects are files, so a test can inspect and damage them. POST /_fa
 inject, a list of {"method", "match", "kind", "after", "count", "seconds"}.
 
 As a program: s3_server.py DIRECTORY prints "port N" and serves until its input ends."""
+import datetime
 import hashlib
 import http.server
 import json
@@ -33,6 +34,10 @@ REFUSALS = {  # by the kind of an injected fault
     "501": (501, "NotImplemented", "by order"),
     "507": (507, "QuotaExceeded", "by order"),
 }
+
+
+def modified(status):
+    return datetime.datetime.fromtimestamp(status.st_mtime, datetime.timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def quoted(text, safe=""):
@@ -255,19 +260,20 @@ class Requests(http.server.BaseHTTPRequestHandler):
         if query.get("list-type") != "2":
             raise Refused(400, "InvalidArgument", "ListObjectsV2 only")
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-        items = []  # ("key", size) or ("folder/", None)
+        items = []  # ("key", status of its file) or ("folder/", None)
         for key in self.store.keys(bucket):
             if not key.startswith(prefix):
                 continue
             cut = key.find(delimiter, len(prefix)) if delimiter else -1
-            item = (key[:cut + 1], None) if cut >= 0 else (key, self.store.path(bucket, key).stat().st_size)
+            item = (key[:cut + 1], None) if cut >= 0 else (key, self.store.path(bucket, key).stat())
             if item not in items:
                 items.append(item)
         start = int(query["continuation-token"].split("+/=")[1]) if "continuation-token" in query else 0
         page = items[start:start + min(PAGE, int(query.get("max-keys", 1000)))]
         more = start + len(page) < len(items)
-        text = "".join(f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size></Contents>" if size is not None else
-                       f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>" for key, size in page)
+        text = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>{modified(file)}</LastModified>"
+                       f"<Size>{file.st_size}</Size></Contents>" if file else
+                       f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>" for key, file in page)
         text += f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
         if more:
             text += f"<NextContinuationToken>a +/={start + len(page)}</NextContinuationToken>"
