@@ -175,7 +175,8 @@ Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
 
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {
   return pool.in_transaction([&](Connection& connection) -> Status {
-    // A trigger updates the summaries; in the common lock order (locks.h).
+    // In the common lock order (locks.h).
+    TRY(connection.query("SELECT FROM experiments WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", ids));
     TRY(
         connection.query("SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1)"
                          " ORDER BY experiment_id FOR NO KEY UPDATE",

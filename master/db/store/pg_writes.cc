@@ -75,12 +75,14 @@ struct Touched {
   std::set<std::string> tasks;  ///< Tasks with new log lines.
   std::set<std::int64_t> trials;
   std::set<std::string> damaged;  ///< Ids of checkpoints.
+  std::set<std::int64_t> experiments;
   /// Experiments with new summaries, by experiment, or by trial where the write does not name the experiment.
   std::set<std::int64_t> summarized, summarized_through_trials;
 
   void add(const core::Write& write) {
     std::visit(
-        Overloaded{[&](const core::PutTrial& w) {
+        Overloaded{[&](const core::PutExperiment& w) { experiments.insert(w.row.id.value); },
+                   [&](const core::PutTrial& w) {
                      trials.insert(w.row.id.value);
                      summarized.insert(w.row.experiment.value);
                      known_.insert(w.row.id.value);
@@ -120,11 +122,15 @@ void take_locks(const Touched& touched, std::vector<Statement>& out) {
                    Params(list(touched.damaged))});
   // Triggers update the summaries at the end of the transaction. A single row cannot deadlock and needs no
   // early lock.
-  if (touched.summarized.size() + touched.summarized_through_trials.size() > 1)
+  if (touched.summarized.size() + touched.summarized_through_trials.size() > 1) {
+    if (!touched.experiments.empty())
+      out.push_back({"SELECT FROM experiments WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE",
+                     Params(list(touched.experiments))});
     out.push_back(
         {"SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1 || ARRAY(SELECT experiment_id FROM"
          " trials WHERE id = ANY ($2))) ORDER BY experiment_id FOR NO KEY UPDATE",
          Params(list(touched.summarized), list(touched.summarized_through_trials))});
+  }
 }
 
 Statement put_quota(const core::PutQuota& write) {

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <thread>
 
 #include "common/base/wait.h"
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/gc.h"
+#include "master/db/queries/projects.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"
@@ -241,6 +243,39 @@ TEST_CASE("writing and removing checkpoints of several experiments concurrently 
   CHECK((*removed)->size() == 2);
   CHECK(database.value("SELECT string_agg(experiment_id || ':' || checkpoints || ':' || checkpoint_bytes, ' '"
                        " ORDER BY experiment_id) FROM experiment_summaries") == "1:1:10 2:1:10");
+}
+
+TEST_CASE("editing and moving experiments while their trials are written does not deadlock") {
+  const Database database;
+  take_long_over_deadlocks(database);
+  db::Pool pool(database.connect());
+  const std::function<Status()> edits[] = {
+      [&] { return db::patch_experiment(pool, ExperimentId(1), {.name = "renamed"}); },
+      [&] {
+        return db::move_experiments(pool, {2, 1}, 1);
+      }};
+  RunningStore running(open_store(database));
+  running.write({core::PutExperiment{plain_experiment(1), true}, core::PutTrial{plain_trial(1, 1)},
+                 core::PutExperiment{plain_experiment(2), true}, core::PutTrial{plain_trial(2, 2)}});
+  for (const auto& edit : edits) {
+    db::Connection gate = database.connection();
+    REQUIRE(gate.begin());
+    REQUIRE(gate.query("SELECT FROM experiment_summaries WHERE experiment_id = 2 FOR UPDATE"));
+    const db::Sequence written = running.store().append(
+        {core::PutTrial{plain_trial(1, 1)}, core::PutTrial{plain_trial(2, 2)},
+         core::PutExperiment{plain_experiment(2)}, core::PutExperiment{plain_experiment(1)}});
+    CHECK(database.wait_for_waiting(1));
+    std::optional<Status> edited;
+    std::thread editor([&] { edited = edit(); });
+    CHECK(database.wait_for_waiting(2));
+    const MonoTime begun = mono_now();
+    REQUIRE(gate.commit());
+    CHECK(running.wait_durable(written));
+    editor.join();
+    CHECK(mono_now() - begun < std::chrono::seconds(25));
+    CHECK(*edited);
+  }
+  CHECK(database.value("SELECT name FROM experiments WHERE id = 1") == "renamed");
 }
 
 TEST_CASE("deleting an experiment while its checkpoints are removed does not deadlock") {
