@@ -475,6 +475,7 @@ const ending = [
     async () => {
       await page.getByRole('button', { name: 'Sign out' }).click();
       await page.waitForURL('**/det/login*');
+      assert.equal(await page.evaluate(() => localStorage.getItem('det.user')), null);
       await page.goto(`${cluster.url}/det/experiments`);
       await page.waitForURL('**/det/login*');
     },

@@ -1,11 +1,45 @@
 // The signed-in user: undefined until known, null when signed out. Starts and stops the
-// event stream with the session.
+// event stream with the session. A browser remembers its last user: pages load their data at once, and the
+// response to their first request ends a session that has expired.
 import { effect, signal } from '@preact/signals';
 import * as api from './api';
 import { backoff, events } from './events';
 import type { User } from './wire';
 
-export const user = signal<User | null | undefined>(undefined);
+const KEY = 'det.user';
+
+// Parses the remembered user; undefined if there is none.
+export function readUser(text: string | null): User | undefined {
+  try {
+    const raw = JSON.parse(text ?? 'null');
+    if (typeof raw?.id !== 'number' || typeof raw.username !== 'string') return undefined;
+    return { id: raw.id, username: raw.username, admin: raw.admin === true, displayName: String(raw.displayName ?? '') };
+  } catch {
+    return undefined;
+  }
+}
+
+function remembered(): User | undefined {
+  try {
+    return readUser(localStorage.getItem(KEY));
+  } catch {
+    return undefined; // local storage is absent or disabled
+  }
+}
+
+function remember(found: User | null): void {
+  try {
+    if (found) localStorage.setItem(KEY, JSON.stringify(found));
+    else localStorage.removeItem(KEY);
+  } catch {
+    // Local storage is full or disabled: the next page asks the master first.
+  }
+}
+
+const isSame = (a: User, b: User | null | undefined): boolean =>
+  a.id === b?.id && a.username === b.username && a.admin === b.admin && a.displayName === b.displayName;
+
+export const user = signal<User | null | undefined>(remembered());
 // Why the user could not be determined; findUser() retries.
 export const startError = signal('');
 
@@ -16,7 +50,8 @@ export function sessionEnded(): void {
 // Queries the current user; retries until the master responds.
 export async function findUser(attempt = 0): Promise<void> {
   try {
-    user.value = await api.currentUser();
+    const found = await api.currentUser();
+    if (!isSame(found, user.value)) user.value = found; // else the page would be drawn again
     startError.value = '';
   } catch (cause) {
     if (cause instanceof api.ApiError && (cause.status === 401 || cause.status === 403)) {
@@ -48,6 +83,7 @@ export async function signOut(): Promise<void> {
 export function followSession(): void {
   effect(() => {
     // The stream is opened while the user is still unknown, so that it is live before pages load data.
+    if (user.value !== undefined) remember(user.value);
     if (user.value === null) events.stop();
     else events.start(sessionEnded);
   });

@@ -107,6 +107,21 @@ export const views = [
     },
   ],
   [
+    'a browser that has signed in loads the data of a page before it is told the user',
+    async () => {
+      let release;
+      const held = new Promise((resolve) => (release = resolve));
+      await page.route('**/api/v1/auth/user', async (route) => {
+        await held;
+        await route.continue();
+      });
+      await open('experiments');
+      await page.locator('tbody tr[data-id]').first().waitFor();
+      release();
+      await page.unroute('**/api/v1/auth/user');
+    },
+  ],
+  [
     'signing out ends the session; the sign-in fits a phone too',
     async () => {
       await page.getByRole('button', { name: 'Sign out' }).click();
