@@ -35,6 +35,7 @@ export const accounts = [
       await page.waitForURL(project);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 1);
       await audit('project');
+      await more();
       await page.getByRole('button', { name: 'Delete…' }).click();
       await dialog().getByText('Its experiments are killed and deleted').waitFor();
       await save('Keep it');

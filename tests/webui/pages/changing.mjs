@@ -83,6 +83,7 @@ export const changing = [
       await open('experiments/4?tab=code');
       await page.getByRole('button', { name: 'model.txt' }).waitFor();
       await open('trials/1');
+      await more();
       await page.getByRole('link', { name: 'Continue in a new experiment…' }).click();
       await page.waitForURL('**/experiments/1/fork?trial=1');
       await until(() => document.querySelector('textarea')?.value.includes('  source_trial_id: 1\n'));

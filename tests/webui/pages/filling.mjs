@@ -25,7 +25,7 @@ checkpoint_storage:
   host_path: ${path.join(cluster.directory, 'checkpoints')}
 ${more}`;
 
-// Opens the menu of an experiment's page.
+// Opens the menu of a page.
 export const more = () => page.getByLabel('More actions').click();
 
 export const open = (place) => page.goto(`${cluster.url}/det/${place}`);

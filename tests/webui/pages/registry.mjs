@@ -1,7 +1,7 @@
 // Checks of the model registry and commands. Pages show an error if the master does not offer them.
 import assert from 'node:assert/strict';
 import { audit, cluster, page, until, untilText } from '../driver.mjs';
-import { PROBE, open } from './filling.mjs';
+import { PROBE, more, open } from './filling.mjs';
 
 const dialog = () => page.getByRole('dialog');
 const offered = async (path) => (await page.request.get(`${cluster.url}${path}`)).status() === 200;
@@ -29,6 +29,7 @@ export const registry = [
       await audit('model');
       await open('models');
       await page.getByRole('link', { name: `digits ${PROBE}` }).click();
+      await more();
       await page.getByRole('button', { name: 'Archive', exact: true }).click();
       await page.getByRole('button', { name: 'Unarchive' }).waitFor();
       await page.getByRole('button', { name: 'Delete…' }).click();

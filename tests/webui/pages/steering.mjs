@@ -47,6 +47,7 @@ const experiments = [
       const { trials } = JSON.parse(await cluster.det(['experiment', 'describe', String(id), '--json']));
       await open(`trials/${trials[0].id}`);
       await state('Running');
+      await more();
       await press('Kill…');
       await sure('Kill');
       await state('Canceled');
@@ -87,6 +88,7 @@ const registry = [
       await dialog().getByLabel('Name').fill('digits');
       await sure('Create');
       await page.waitForURL('**/det/models/digits');
+      await more();
       await press('Edit…');
       await dialog().getByLabel('Description').fill(`told ${PROBE}`);
       await dialog().getByLabel('Labels').fill(`best, ${PROBE}`);
@@ -127,6 +129,7 @@ const registry = [
       await page.getByRole('button', { name: 'Delete version 2' }).click();
       await sure('Delete');
       await until(() => document.querySelectorAll('main tbody tr').length === 1);
+      await more();
       await press('Archive');
       await press('Unarchive');
       await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();
@@ -136,6 +139,7 @@ const registry = [
 
 // Renames, archives, unarchives and deletes a workspace or project on its page.
 async function changePlace(name) {
+  await more();
   await press('Edit…');
   await dialog().getByLabel('Name').fill(`${name} ${PROBE}`);
   await sure('Save');

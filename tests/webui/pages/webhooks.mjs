@@ -22,7 +22,8 @@ export const webhooks = [
       await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
       await dialog().getByRole('alert').getByText(/^URL must begin with http/).waitFor();
-      assert.equal(await dialog().getByLabel('URL').getAttribute('aria-invalid'), 'true');
+      // The control is marked a moment after the message.
+      await dialog().getByLabel('URL').and(page.locator('[aria-invalid="true"]')).waitFor();
       await audit('webhook-refused');
       await dialog().getByLabel('URL').fill('https://hooks.invalid/hook');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();

@@ -7,7 +7,7 @@ import type { MetricSeries } from '../wire';
 export type Axis = string;
 
 // Pixels of a chart's height, by size.
-export const HEIGHTS = { small: 152, medium: 208, roomy: 236, large: 400 } as const;
+export const HEIGHTS = { small: 152, medium: 208, roomy: 216, large: 400 } as const;
 export type Size = keyof typeof HEIGHTS;
 
 export interface Look {

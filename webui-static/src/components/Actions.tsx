@@ -1,16 +1,14 @@
 // Buttons that control an experiment. The page updates when the master reports the new state.
 import { useLocation } from 'preact-iso';
-import { useRef } from 'preact/hooks';
 import { paths } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
 import { isActive, isEnded, isStopping } from '../format';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
-import { useClosing } from '../closing';
+import { ActionMenu } from './ActionMenu';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
-import { Icon } from './Icon';
 import { ErrorNote } from './notes';
 import { ProjectChoice } from './ProjectChoice';
 import { Words } from './Words';
@@ -120,31 +118,24 @@ function Remove({ id }: { id: number }) {
 }
 
 export function Actions({ experiment, reload }: Props) {
-  const host = useRef<HTMLDivElement>(null);
-  useClosing(host);
   const move = async (fields: FormData): Promise<void> => {
     await changes.move(experiment.id, Number(field(fields, 'project')));
     reload();
   };
   return (
-    <div class="actions" role="group" aria-label="Actions" ref={host}>
+    <div class="actions" role="group" aria-label="Actions">
       <First experiment={experiment} reload={reload} />
       <a class="button" href={paths.fork(experiment.id)}>
         Fork…
       </a>
-      <details class="tool menu">
-        <summary aria-label="More actions">
-          <Icon name="more" />
-        </summary>
-        <div class="tool-body">
-          {isEnded(experiment.state) ? <Ended experiment={experiment} reload={reload} /> : <Running experiment={experiment} />}
-          <Edit experiment={experiment} reload={reload} />
-          <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
-            {() => <ProjectChoice current={experiment.projectId} />}
-          </FormDialog>
-          {isEnded(experiment.state) && <Remove id={experiment.id} />}
-        </div>
-      </details>
+      <ActionMenu>
+        {isEnded(experiment.state) ? <Ended experiment={experiment} reload={reload} /> : <Running experiment={experiment} />}
+        <Edit experiment={experiment} reload={reload} />
+        <FormDialog label="Move…" title={`Move experiment ${experiment.id}`} submit="Move" work={move}>
+          {() => <ProjectChoice current={experiment.projectId} />}
+        </FormDialog>
+        {isEnded(experiment.state) && <Remove id={experiment.id} />}
+      </ActionMenu>
     </div>
   );
 }

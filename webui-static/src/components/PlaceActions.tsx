@@ -2,6 +2,7 @@
 import { useLocation } from 'preact-iso';
 import { archivePlace, removePlace, renamePlace } from '../calls/places';
 import { useWork } from '../work';
+import { ActionMenu } from './ActionMenu';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ErrorNote } from './notes';
@@ -25,7 +26,7 @@ export function PlaceActions({ place, one, up, reload }: Props) {
     reload();
   };
   return (
-    <>
+    <ActionMenu>
       <FormDialog label="Edit…" title={`Edit ${what}`} submit="Save" work={save}>
         {() => (
           <Words name={one.name} description={one.description} />
@@ -49,6 +50,6 @@ export function PlaceActions({ place, one, up, reload }: Props) {
         Its experiments are killed and deleted with their metrics, logs and checkpoints. This cannot be undone.
       </Confirm>
       <ErrorNote error={error} />
-    </>
+    </ActionMenu>
   );
 }

@@ -1,22 +1,35 @@
 // Elements that end with the window.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-// Sets how much of the page is above the element, so that it ends with the window. Measured again when `key` changes,
-// not in every render: reading the position makes the browser lay the page out. A hidden element has no position.
+// Calls `measure` now and when the height of the page's content has changed: then something above the element may have
+// come, grown or gone. Returns a function that ends this.
+function onMoved(measure: () => void): () => void {
+  const observer = new ResizeObserver(measure);
+  const main = document.querySelector('main');
+  if (main) observer.observe(main);
+  measure();
+  return () => observer.disconnect();
+}
+
+// Sets how much of the page is above the element, so that it ends with the window. Starts again when `key` changes. A
+// hidden element has no position.
 const BELOW = 16;
-export function useAbove(key: string): { current: HTMLDivElement | null } {
+export function useAbove(key = ''): { current: HTMLDivElement | null } {
   const host = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = host.current;
-    if (!element || element.hidden) return;
-    const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
-    element.style.setProperty('--above', `${above}px`);
+    if (!element) return undefined;
+    return onMoved(() => {
+      if (element.hidden) return;
+      const above = Math.round(element.getBoundingClientRect().top + scrollY) + BELOW;
+      element.style.setProperty('--above', `${above}px`);
+    });
   }, [key]);
   return host;
 }
 
 // Pixels of a chart's frame beside its plot, and of the gap between charts.
-const FRAME = 40;
+const FRAME = 42;
 const GAP = 8;
 const MAX_ROWS = 2;
 const MAX_GROWTH = 1.6;
@@ -38,10 +51,11 @@ export function useFilled(least: number, count: number, below: number, fixed: un
     const observer = new ResizeObserver(fit);
     observer.observe(element);
     addEventListener('resize', fit);
-    fit();
+    const stop = onMoved(fit);
     return () => {
       observer.disconnect();
       removeEventListener('resize', fit);
+      stop();
     };
   }, [least, count, below, fixed]);
   return [host, height];

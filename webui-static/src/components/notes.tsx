@@ -49,3 +49,5 @@ export function Progress({ value, label }: { value: number | undefined; label: s
     </span>
   );
 }
+
+export const Archived = () => <span class="tag archived">archived</span>;

@@ -5,7 +5,7 @@ import { Markdown } from '../components/Markdown';
 import { bytes, metric } from '../format';
 import type { Contents } from './contents';
 
-const MAX_SCALE = 8; // small images are enlarged by a whole number
+const MAX_SCALE = 32; // small images are enlarged by a whole number
 const CELL_WIDTH = 240;
 const MAX_ROWS = 100; // of a table
 
@@ -76,7 +76,7 @@ function TableView({ one, content }: { one: Media; content: Uint8Array }) {
         <thead>
           <tr>
             {data.columns.map((name, at) => (
-              <th scope="col" key={at}>
+              <th scope="col" key={at} class={typeof data.rows[0]?.[at] === 'number' ? 'number' : ''}>
                 {name}
               </th>
             ))}

@@ -3,11 +3,12 @@
 import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { useQuery } from '../address';
-import { media } from '../calls/media';
+import { paths, useQuery } from '../address';
+import { media, type Media } from '../calls/media';
 import type { Curve } from '../charts/Metrics';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
+import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { useLive } from '../live';
 import { Contents } from './contents';
@@ -49,11 +50,13 @@ function useSight(): [ReadonlySet<number>, (element: HTMLElement | null) => void
 }
 
 function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: number; move: (at: number) => void; keep: () => void }) {
+  if (steps.length === 1) return <span class="media-step">Step {grouped(steps[0] ?? 0)}</span>;
   return (
     <label class="media-step">
       Step
       <input
         type="range"
+        aria-label="Step"
         min={0}
         max={steps.length - 1}
         value={at}
@@ -62,6 +65,9 @@ function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: n
         onChange={keep}
       />
       <output>{grouped(steps[at] ?? 0)}</output>
+      <span class="quiet">
+        {grouped(at + 1)} of {grouped(steps.length)}
+      </span>
     </label>
   );
 }
@@ -69,6 +75,17 @@ function StepSlider({ steps, at, move, keep }: { steps: readonly number[]; at: n
 interface ViewProps {
   steps: Steps;
   curves: readonly Curve[];
+}
+
+// An entry with its caption, and with its step if that is an earlier one.
+function Entry({ one, current, contents, width }: { one: Media; current: number; contents: Contents; width: number }) {
+  const words = [one.step === current ? '' : `step ${grouped(one.step)}`, one.caption].filter((word) => word !== '');
+  return (
+    <>
+      <MediaCell key={one.kind} one={one} contents={contents} width={width} />
+      {words.length > 0 && <p class="quiet">{words.join(' · ')}</p>}
+    </>
+  );
 }
 
 interface TableProps {
@@ -85,7 +102,7 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
   const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : 240; // many runs: more of them in sight
   return (
     <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
-      <table>
+      <table class="media-table">
         <thead>
           <tr>
             <th scope="col">Run</th>
@@ -100,17 +117,16 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
           {rows.map(({ id, name: run, color }) => (
             <tr key={id} data-trial={id} ref={observe}>
               <th scope="row">
-                {color !== '' && <Swatch color={color} />} {run || `trial ${id}`}
+                <span class="media-run">
+                  {color !== '' && <Swatch color={color} />}
+                  <a href={paths.trial(id)} title={run} aria-label={run || undefined}>
+                    <Name text={run || `trial ${id}`} />
+                  </a>
+                </span>
               </th>
               {names.map((name) => {
                 const one = seen.has(id) ? steps.at(id, name, current) : undefined;
-                return (
-                  <td key={name}>
-                    {one && <MediaCell key={one.kind} one={one} contents={contents} width={width} />}
-                    {one?.caption && <p class="quiet">{one.caption}</p>}
-                    {one && one.step !== current && <p class="quiet">step {grouped(one.step)}</p>}
-                  </td>
-                );
+                return <td key={name}>{one ? <Entry one={one} current={current} contents={contents} width={width} /> : <span class="quiet">–</span>}</td>;
               })}
             </tr>
           ))}
@@ -199,7 +215,7 @@ function MediaView({ steps, curves }: ViewProps) {
       {walls.map((name) => (
         <Wall key={name} name={name} rows={rows} steps={steps} current={current} contents={contents} arrivals={contents.arrivals()} walls={walls.length} />
       ))}
-      {names.length > 0 && <MediaTable {...{ rows, names, steps, current, contents, seen, observe }} />}
+      {names.length > 0 && <MediaTable {...{ names, steps, current, contents, seen, observe }} rows={rows.filter(({ id }) => names.some((name) => steps.all(id, name).length > 0))} />}
     </section>
   );
 }
@@ -217,9 +233,8 @@ export function MediaPanel({ curves }: Props) {
     <Loaded live={live}>
       {(steps) =>
         steps.names.length === 0 ? (
-          <Empty icon="image" title="No media">
-            The drawn runs have reported no images, histograms, texts, tables or files. A trial reports them with
-            context.report_image and the like.
+          <Empty icon="image" title="No media" command={'context.report_image("inputs", images);'}>
+            The drawn runs have reported no images, histograms, texts, tables or files. A trial reports an image with:
           </Empty>
         ) : (
           <MediaView steps={steps} curves={curves} />

@@ -13,7 +13,7 @@ import type { Steps } from './steps';
 import { cornerOf, distinct, LABEL, tiled, within, type Tiling } from './tiles';
 
 const OLDER = 0.45; // opacity of an image of an earlier step
-const CHROME = 320; // pixels of a window outside of the wall
+const CHROME = 336; // pixels of a window outside of the wall
 
 interface Props {
   name: string;

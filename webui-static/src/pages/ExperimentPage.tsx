@@ -13,7 +13,7 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
-import { ErrorNote, Progress, StateBadge } from '../components/notes';
+import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { Yaml } from '../components/Yaml';
@@ -61,7 +61,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
   return (
     <div class="state-line">
       <StateBadge state={one.state} />
-      {one.archived && <span class="quiet">archived</span>}
+      {one.archived && <Archived />}
       {!isEnded(one.state) && <Progress value={progressOf(one)} label="Progress" />}
       <span>
         {span(one.startTime, one.endTime, now)}

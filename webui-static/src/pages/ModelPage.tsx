@@ -12,6 +12,7 @@ import {
   type Model,
   type ModelVersion,
 } from '../calls/models';
+import { ActionMenu } from '../components/ActionMenu';
 import { Confirm } from '../components/Confirm';
 import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
@@ -112,7 +113,7 @@ function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
     else route(paths.model(name));
   };
   return (
-    <div class="actions">
+    <ActionMenu>
       <FormDialog label="Edit…" title="Edit model" submit="Save" work={save}>
         {() => (
           <Words name={one.name} description={one.description} labels={one.labels} />
@@ -136,7 +137,7 @@ function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
         With its versions. Their checkpoints stay, and are protected no longer.
       </Confirm>
       <ErrorNote error={error} />
-    </div>
+    </ActionMenu>
   );
 }
 
@@ -199,13 +200,19 @@ export function ModelPage({ id }: { id: string }) {
               </p>
               <h1>{one.name}</h1>
               {one.description !== '' && <p>{one.description}</p>}
-              {one.labels.map((label) => (
-                <span class="tag" key={label}>
-                  {label}
-                </span>
-              ))}
+              {one.labels.length > 0 && (
+                <p>
+                  {one.labels.map((label) => (
+                    <span class="tag" key={label}>
+                      {label}
+                    </span>
+                  ))}
+                </p>
+              )}
             </div>
-            <ModelActions one={one} reload={live.reload} />
+            <div class="actions">
+              <ModelActions one={one} reload={live.reload} />
+            </div>
           </div>
           <Tabs names={TABS} current={tab} />
           {tab === 'Versions' && <Versions one={one} />}

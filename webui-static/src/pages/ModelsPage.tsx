@@ -6,6 +6,7 @@ import { workspaces } from '../calls/places';
 import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
+import { Archived } from '../components/notes';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
 import { useLive } from '../live';
@@ -78,7 +79,7 @@ export function ModelsPage() {
               {all.map((one) => (
                 <tr key={one.id}>
                   <th scope="row">
-                    <a href={paths.model(one.name)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                    <a href={paths.model(one.name)}>{one.name}</a> {one.archived && <Archived />}
                   </th>
                   <td class="reason">{one.description}</td>
                   <td class="reason">

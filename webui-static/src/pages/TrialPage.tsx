@@ -7,6 +7,7 @@ import { Timeline } from '../charts/Timeline';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
+import { ActionMenu } from '../components/ActionMenu';
 import { Confirm } from '../components/Confirm';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
@@ -19,27 +20,29 @@ import { currentTab, Tabs } from '../components/Tabs';
 import { bytes, dateTime, duration, grouped, isEnded, metric, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
-import type { Allocation, JsonObject, Trial } from '../wire';
+import type { Allocation, Experiment, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
 
 const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Files', 'Profiler'] as const;
 
 const TrialActions = ({ trial }: { trial: Trial }) => (
   <div class="actions">
-    <a class="button" href={paths.fork(trial.experimentId, trial.id)}>
-      Continue in a new experiment…
-    </a>
-    {!isEnded(trial.state) && (
-      <Confirm
-        label="Kill…"
-        title={`Kill trial ${trial.id}?`}
-        yes="Kill"
-        no="Keep it running"
-        work={() => api.killTrial(trial.id)}
-      >
-        It ends at once, without saving a checkpoint. This cannot be undone.
-      </Confirm>
-    )}
+    <ActionMenu>
+      <a class="button" href={paths.fork(trial.experimentId, trial.id)}>
+        Continue in a new experiment…
+      </a>
+      {!isEnded(trial.state) && (
+        <Confirm
+          label="Kill…"
+          title={`Kill trial ${trial.id}?`}
+          yes="Kill"
+          no="Keep it running"
+          work={() => api.killTrial(trial.id)}
+        >
+          It ends at once, without saving a checkpoint. This cannot be undone.
+        </Confirm>
+      )}
+    </ActionMenu>
   </div>
 );
 
@@ -48,9 +51,8 @@ const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialF
 // Hyperparameters beside the headline; the tab has the others.
 const MAX_VALUES = 8;
 
-function Head({ trial, brief }: { trial: Trial; brief: boolean }) {
+function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experiment | undefined; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));
-  const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
   const values = [...flatten(sorted(trial.hparams ?? {}))];
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
@@ -181,8 +183,27 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
   </>
 );
 
-export function TrialPage({ id }: { id: number }) {
+function Page({ trial }: { trial: Trial }) {
   const { query } = useQuery();
+  const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
+  const { id } = trial;
+  const tab = currentTab(TABS, query.tab);
+  return (
+    <>
+      <Head trial={trial} experiment={experiment} brief={tab !== 'Metrics'} />
+      <Tabs names={TABS} current={tab} />
+      {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} objective={experiment?.searcherMetric} />}
+      {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
+      {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
+      {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
+      {tab === 'Attempts' && <Attempts trial={trial} />}
+      {tab === 'Files' && <TrialFiles id={id} />}
+      {tab === 'Profiler' && <Profiler trial={trial} />}
+    </>
+  );
+}
+
+export function TrialPage({ id }: { id: number }) {
   useTitle(`Trial ${id}`);
   const live = useLive(
     `trial ${id}`,
@@ -195,19 +216,10 @@ export function TrialPage({ id }: { id: number }) {
   if (!trial) {
     return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   }
-  const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head trial={trial} brief={tab !== 'Metrics'} />
       <ErrorNote error={live.error} retry={live.reload} />
-      <Tabs names={TABS} current={tab} />
-      {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} />}
-      {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
-      {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
-      {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
-      {tab === 'Attempts' && <Attempts trial={trial} />}
-      {tab === 'Files' && <TrialFiles id={id} />}
-      {tab === 'Profiler' && <Profiler trial={trial} />}
+      <Page key={id} trial={trial} />
     </>
   );
 }

@@ -9,13 +9,6 @@ import { Time } from '../components/Time';
 import { useLive } from '../live';
 import { user as me } from '../session';
 
-const NewPassword = () => (
-  <label>
-    Password
-    <input type="password" name="password" required autocomplete="new-password" />
-  </label>
-);
-
 function NewUser({ reload }: { reload: () => void }) {
   const make = async (fields: FormData): Promise<void> => {
     const [username, displayName] = [field(fields, 'username'), field(fields, 'displayName')];
@@ -34,7 +27,10 @@ function NewUser({ reload }: { reload: () => void }) {
             Name to show
             <input type="text" name="displayName" autocomplete="off" />
           </label>
-          <NewPassword />
+          <label>
+            Password
+            <input type="password" name="password" required autocomplete="new-password" />
+          </label>
           <label class="check">
             <input type="checkbox" name="admin" /> Administrator
           </label>
@@ -46,50 +42,37 @@ function NewUser({ reload }: { reload: () => void }) {
 
 function EditUser({ one, reload }: { one: Account; reload: () => void }) {
   const save = async (fields: FormData): Promise<void> => {
+    const password = String(fields.get('password'));
     await patchUser(one.id, {
       displayName: field(fields, 'displayName'),
       admin: field(fields, 'admin') === 'on',
       active: field(fields, 'active') === 'on',
+      ...(password === '' ? {} : { password }),
     });
     reload();
   };
-  const change = async (fields: FormData): Promise<void> => {
-    await patchUser(one.id, { password: String(fields.get('password')) });
-  };
   return (
-    <>
-      <FormDialog label="Edit…" name={`Edit ${one.username}`} title={one.username} submit="Save" plain work={save}>
-        {() => (
-          <>
-            <label>
-              Name to show
-              <input type="text" name="displayName" defaultValue={one.displayName} />
-            </label>
-            <label class="check">
-              <input type="checkbox" name="admin" defaultChecked={one.admin} /> Administrator
-            </label>
-            <label class="check">
-              <input type="checkbox" name="active" defaultChecked={one.active} /> Active: may sign in
-            </label>
-          </>
-        )}
-      </FormDialog>
-      <FormDialog
-        label="Password…"
-        name={`New password for ${one.username}`}
-        title={`New password for ${one.username}`}
-        submit="Set"
-        plain
-        work={change}
-      >
-        {() => (
-          <>
-            <NewPassword />
-            <p class="quiet">Other sessions and the access tokens of this user end.</p>
-          </>
-        )}
-      </FormDialog>
-    </>
+    <FormDialog label="Edit…" name={`Edit ${one.username}`} title={one.username} submit="Save" plain work={save}>
+      {() => (
+        <>
+          <label>
+            Name to show
+            <input type="text" name="displayName" defaultValue={one.displayName} />
+          </label>
+          <label>
+            New password (leave empty to keep the current one)
+            <input type="password" name="password" autocomplete="new-password" />
+          </label>
+          <p class="quiet">A new password ends the other sessions and the access tokens of this user.</p>
+          <label class="check">
+            <input type="checkbox" name="admin" defaultChecked={one.admin} /> Administrator
+          </label>
+          <label class="check">
+            <input type="checkbox" name="active" defaultChecked={one.active} /> Active: may sign in
+          </label>
+        </>
+      )}
+    </FormDialog>
   );
 }
 
@@ -123,16 +106,12 @@ export function UsersPage() {
                     may={admin}
                     reload={grants.reload}
                   />
+                  {admin && <GiveRole people={[one]} places={grants.data?.places ?? []} reload={grants.reload} small />}
                 </td>
                 <td>
                   {one.lastAuthAt ? <Time at={one.lastAuthAt} /> : 'never'}
                 </td>
-                <td>
-                  {admin && <EditUser one={one} reload={live.reload} />}
-                  {admin && (
-                    <GiveRole people={[one]} places={grants.data?.places ?? []} reload={grants.reload} small />
-                  )}
-                </td>
+                <td>{admin && <EditUser one={one} reload={live.reload} />}</td>
               </tr>
             ))}
           </Table>

@@ -7,6 +7,7 @@ import { makeProject, projects, workspace } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
+import { Archived } from '../components/notes';
 import { PlaceActions } from '../components/PlaceActions';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
@@ -37,7 +38,7 @@ function Projects({ id }: { id: number }) {
             {all.map((one) => (
               <tr key={one.id}>
                 <th scope="row">
-                  <a href={paths.project(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                  <a href={paths.project(one.id)}>{one.name}</a> {one.archived && <Archived />}
                 </th>
                 <td class="reason">{one.description}</td>
                 <td class="number">{one.numExperiments}</td>

@@ -5,6 +5,7 @@ import { NewTemplate, Templates } from '../accounts/Templates';
 import { makeWorkspace, workspaces } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
+import { Archived } from '../components/notes';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { useLive } from '../live';
@@ -38,7 +39,7 @@ function List() {
           {all.map((one) => (
             <tr key={one.id}>
               <th scope="row">
-                <a href={paths.workspace(one.id)}>{one.name}</a> {one.archived && <span class="quiet">archived</span>}
+                <a href={paths.workspace(one.id)}>{one.name}</a> {one.archived && <Archived />}
               </th>
               <td class="number">{one.numProjects}</td>
               <td class="number">{one.numExperiments}</td>

@@ -13,6 +13,7 @@ import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
 import type { Group } from './groups';
+import { onPhone } from './phone';
 import type { Query } from './query';
 import type { Run, RunKind } from './runs';
 import { trialOf } from './selection';
@@ -102,26 +103,45 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
   );
 }
 
+type PanelName = (typeof PANELS)[number];
+
+function usePanel(searches: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
+  const { query, setQuery } = useQuery();
+  const offered = PANELS.filter((name) => name !== 'Search' || searches);
+  return {
+    offered,
+    current: offered.find((name) => name.toLowerCase() === query.panels) ?? 'Curves',
+    choose: (name) => setQuery({ panels: name === 'Curves' ? '' : name.toLowerCase() }),
+  };
+}
+
+// The choice of a panel where a row of buttons has no room.
+export function PanelSelect({ searches }: { searches: boolean }) {
+  const { offered, current, choose } = usePanel(searches);
+  return (
+    <select aria-label="Panel" value={current} onChange={(event) => choose(event.currentTarget.value)}>
+      {offered.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}
+
 export function Panels(props: Props) {
   const { kind, drawn, rows, search, drawing } = props;
-  const { query, setQuery } = useQuery();
-  const offered = PANELS.filter((name) => name !== 'Search' || search !== undefined);
-  const current = offered.find((name) => name.toLowerCase() === query.panels) ?? 'Curves';
+  const { offered, current, choose } = usePanel(search !== undefined);
   return (
     <div class="workbench-panels">
       <div class="panels-head">
-        <div class="segments" role="group" aria-label="Panels">
-          {offered.map((name) => (
-            <button
-              type="button"
-              key={name}
-              aria-pressed={name === current}
-              onClick={() => setQuery({ panels: name === 'Curves' ? '' : name.toLowerCase() })}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
+        {!(props.keyed && onPhone()) && (
+          <div class="segments" role="group" aria-label="Panels">
+            {offered.map((name) => (
+              <button type="button" key={name} aria-pressed={name === current} onClick={() => choose(name)}>
+                {name}
+              </button>
+            ))}
+          </div>
+        )}
         {(current === 'Curves' || current === 'Compare' || current === 'Media') && drawing}
       </div>
       {current === 'Curves' && <Curves {...props} />}

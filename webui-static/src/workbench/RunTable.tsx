@@ -15,6 +15,7 @@ import type { Column } from './columns';
 import { fitted } from './fitted';
 import { spread, type Group } from './groups';
 import type { Heat } from './heat';
+import { onPhone } from './phone';
 import type { Run } from './runs';
 import { hovered, trialOf } from './selection';
 import type { Sort } from './view';
@@ -31,9 +32,6 @@ const BOX_WIDTH = 24;
 const NARROW: Record<string, number> = { name: 200, state: 106, searcherMetricsVal: 68 };
 const LESS_PADDING = 16;
 
-// One query for all rows: asking for a new one costs as much as rendering a cell.
-const phone = matchMedia('(max-width: 40rem)');
-const onPhone = (): boolean => phone.matches;
 // A row on a phone has the state below the name.
 const rowHeight = (): number => (onPhone() ? 48 : density.value === 'dense' ? 26 : 34);
 

@@ -12,7 +12,8 @@ import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
-import { Panels } from './Panels';
+import { Panels, PanelSelect } from './Panels';
+import { onPhone } from './phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
@@ -112,11 +113,13 @@ function useRunColors(drawn: readonly Run[], groups: readonly Group[]): Map<numb
   }, [ids, theme, groups]);
 }
 
+// A phone has no room for table and panels beside each other.
 function LayoutChoice({ layout }: { layout: Layout }) {
   const { setQuery } = useQuery();
+  const offered = LAYOUTS.filter((one) => one !== 'both' || layout === 'both' || !onPhone());
   return (
     <div class="segments" role="group" aria-label="Layout">
-      {LAYOUTS.map((one) => (
+      {offered.map((one) => (
         <button type="button" key={one} aria-pressed={one === layout} onClick={() => setQuery({ layout: one })}>
           {{ table: 'Table', both: 'Both', panels: 'Charts' }[one]}
         </button>
@@ -153,8 +156,10 @@ export function Workbench(props: Props) {
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
   const change = (part: Partial<View>): void => setQuery(writeView(part));
   const closed = useSignal<ReadonlySet<string>>(new Set());
+  // On a phone a button shows the tools of table and charts.
+  const hasTools = useSignal(false);
   const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
-  const body = useAbove(`${layout} ${source.mistake} ${source.rows.error === undefined} ${chosen?.value.size ?? 0}`);
+  const body = useAbove();
   const groupKeys = view.groups.join();
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
@@ -183,7 +188,7 @@ export function Workbench(props: Props) {
   // Rows that the master has not sent yet are undefined.
   const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
   return (
-    <div class={`workbench layout-${layout}`}>
+    <div class={`workbench layout-${layout} of-${kind} ${hasTools.value ? '' : 'no-tools'}`}>
       <div class="workbench-bar">
         {props.title}
         <QueryField
@@ -195,6 +200,14 @@ export function Workbench(props: Props) {
         />
         <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} />
         <LayoutChoice layout={layout} />
+        {onPhone() && (
+          <>
+            {layout === 'panels' && <PanelSelect searches={props.search !== undefined} />}
+            <button type="button" class="options" aria-expanded={hasTools.value} onClick={() => (hasTools.value = !hasTools.value)}>
+              Options
+            </button>
+          </>
+        )}
       </div>
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
       {props.bulk}

@@ -1,7 +1,7 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
-import { Progress, StateBadge } from '../components/notes';
+import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
 import { bytes, decimals, digits, grouped, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
@@ -66,9 +66,12 @@ const FIXED: Column[] = [
     width: 220,
     of: 'experiment',
     cell: ({ experiment }) => (
-      <a href={paths.experiment(experiment.id)} title={experiment.name} aria-label={experiment.name || undefined}>
-        <Name text={experiment.name || `Experiment ${experiment.id}`} />
-      </a>
+      <span class="named">
+        <a href={paths.experiment(experiment.id)} title={experiment.name} aria-label={experiment.name || undefined}>
+          <Name text={experiment.name || `Experiment ${experiment.id}`} />
+        </a>
+        {experiment.archived && <Archived />}
+      </span>
     ),
   },
   word('description', 'Description', 260),
