@@ -17,8 +17,11 @@ export const comparing = [
       await page.waitForURL(/\/det\/experiments\?.*panels=compare$/);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
       const summary = page.getByRole('region', { name: 'Summary' });
-      await until(() => document.querySelectorAll('[aria-label="Summary"] td').length > 0);
-      // "0.5 best", "0.4 −0.1": read at once, because the runs report on.
+      // "0.5 best", "0.4 −0.1": read at once, because the runs report on. The last one may not have reported yet.
+      await until(() => {
+        const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
+        return row && [...row.cells].every((cell) => cell.innerText.trim() !== '');
+      });
       const shown = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [...row.cells].slice(1).map((cell) => cell.innerText.trim()));
       const values = new Set(shown.map((text) => text.split(/\s/)[0]));
       assert.equal(shown.filter((text) => text.includes('best')).length, values.size === 1 ? 0 : 1, shown.join(' | '));

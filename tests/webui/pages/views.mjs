@@ -117,7 +117,9 @@ export const views = [
       });
       await open('experiments');
       await page.locator('tbody tr[data-id]').first().waitFor();
+      const told = page.waitForResponse('**/api/v1/auth/user');
       release();
+      await told;
       await page.unroute('**/api/v1/auth/user');
     },
   ],
