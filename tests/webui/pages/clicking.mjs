@@ -194,6 +194,30 @@ const phone = [
       }
     },
   ],
+  [
+    'on a phone a button shows the tools of a log, and the last entry of the navigation a sheet with the other pages',
+    async () => {
+      await page.setViewportSize({ width: 390, height: 800 });
+      try {
+        await open('experiments/1?tab=log');
+        const [level, main] = [page.getByLabel('Level'), page.getByRole('navigation', { name: 'Main' })];
+        await page.getByRole('button', { name: 'Options' }).waitFor();
+        assert.equal(await level.isVisible(), false);
+        await page.getByRole('button', { name: 'Options' }).click();
+        await level.waitFor();
+        await audit('phone-log-options');
+        assert.equal(await main.getByRole('link').count(), 4);
+        await main.getByText('More').click();
+        await main.getByRole('link', { name: 'Users' }).waitFor();
+        await audit('phone-more');
+        await main.getByRole('link', { name: 'Users' }).click();
+        await page.waitForURL('**/det/users');
+        await until(() => document.querySelector('nav summary')?.ariaCurrent === 'true' && !document.querySelector('nav details').open);
+      } finally {
+        await page.setViewportSize({ width: 1300, height: 900 });
+      }
+    },
+  ],
 ];
 
 const laptop = [

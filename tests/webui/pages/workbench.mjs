@@ -78,7 +78,27 @@ export const workbench = [
       assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
       assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
       await until(() => /kind = \w+ · (training|validation)/.test(document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? ''));
+      // The means end where the single values end.
+      const ends = await page.$$eval('table.fixed tbody tr', (all) =>
+        all.flatMap((row) => {
+          const cell = row.querySelector('td.deviating');
+          const text = [...(cell?.querySelector('a') ?? cell)?.childNodes ?? []].find((one) => one.nodeType === Node.TEXT_NODE && one.data !== '');
+          if (!text) return [];
+          const range = document.createRange();
+          range.selectNodeContents(text);
+          return [Math.round(range.getBoundingClientRect().right)];
+        }),
+      );
+      assert.ok(ends.length > TRIALS, `${ends}`);
+      assert.equal(new Set(ends).size, 1, ends.join());
       await audit('grouped');
+      await page.setViewportSize({ width: 390, height: 800 });
+      await open(`experiments/${search()}?group=hp.kind&layout=table`);
+      await page.locator('tr.group').first().waitFor();
+      await audit('phone-grouped');
+      await page.setViewportSize({ width: 1300, height: 900 });
+      await open(`experiments/${search()}?charts=loss&group=hp.kind`);
+      await page.locator('tr.group').first().waitFor();
       await page.locator('tr.group button').first().click();
       await rows(TRIALS - sizes[0]);
       assert.match(page.url(), /group=hp\.kind/);

@@ -7,8 +7,14 @@ const ROW = 26;
 const LEFT = 90;
 const BOTTOM = 26;
 
-const tone = (one: Allocation): string =>
-  !one.endTime ? 'busy' : /ERROR|FAIL|LOST|CRASH/i.test(one.exitKind) || (one.exitCode ?? 0) !== 0 ? 'bad' : 'good';
+// The tone of an attempt and its name in the key.
+const TONES = { good: 'Completed', busy: 'Running', idle: 'Preempted or stopped', bad: 'Failed' } as const;
+
+export function attemptTone(one: Allocation): keyof typeof TONES {
+  if (!one.endTime) return 'busy';
+  if (/succeeded/i.test(one.exitKind)) return 'good';
+  return one.exitKind === '' || /preempted|stopped/i.test(one.exitKind) ? 'idle' : 'bad';
+}
 
 interface Props {
   attempts: readonly Allocation[];
@@ -29,6 +35,15 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
     <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
       <figcaption>
         Timeline <span class="quiet">one bar per attempt; marks are checkpoints</span>
+        <span class="timeline-key">
+          {Object.entries(TONES)
+            .filter(([tone]) => begun.some((one) => attemptTone(one) === tone))
+            .map(([tone, name]) => (
+              <span key={tone} class={`state state-${tone}`}>
+                {name}
+              </span>
+            ))}
+        </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
@@ -41,7 +56,7 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
                   run {one.run}
                 </text>
                 <rect
-                  class={`bar bar-${tone(one)}`}
+                  class={`bar bar-${attemptTone(one)}`}
                   x={x(from)}
                   y={row * ROW + 5}
                   width={Math.max(2, x(to) - x(from))}

@@ -14,7 +14,14 @@ import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
 
-function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricName: string; reload: () => void }) {
+interface RowProps {
+  one: Checkpoint;
+  metricName: string | undefined; // undefined: the rows have no metric
+  named: boolean; // with its trial
+  reload: () => void;
+}
+
+function CheckpointRow({ one, metricName, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
   const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
   const kept = one.state === 'STATE_COMPLETED';
@@ -24,18 +31,16 @@ function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricNam
       <summary>
         <StateBadge state={one.state} />
         <span>batch {grouped(one.stepsCompleted)}</span>
-        <span>
-          {one.training?.searcherMetric != null && (
-            <>
-              <span class="quiet phone">{metricName}</span> {digits(one.training.searcherMetric)}
-            </>
-          )}
-        </span>
-        <span class="quiet">{trialId != null && `trial ${trialId}`}</span>
-        <span class="quiet">
+        {metricName !== undefined && (
+          <span class="checkpoint-metric">
+            <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || '–'}
+          </span>
+        )}
+        {named && <span class="quiet checkpoint-trial">{trialId != null && `trial ${trialId}`}</span>}
+        <span class="quiet checkpoint-size">
           {bytes(size)}, {counted(files.length, 'file')}
         </span>
-        <span class="quiet">
+        <span class="quiet checkpoint-time">
           <Time at={one.reportTime} />
         </span>
       </summary>
@@ -86,35 +91,59 @@ function CheckpointRow({ one, metricName, reload }: { one: Checkpoint; metricNam
   );
 }
 
-function List({ live, first, metricName }: { live: Live<Checkpoint[]>; first: string; metricName: string }) {
+const hasMetric = (one: Checkpoint): boolean => one.training?.searcherMetric != null;
+const savedAt = (one: Checkpoint): number => Date.parse(one.reportTime ?? '') || 0;
+
+// Checkpoints in the order of `all`, or the newest first if none of them has a metric.
+function Rows({ all, first, metricName, named, reload }: Omit<ListProps, 'live'> & { all: Checkpoint[]; reload: () => void }) {
+  const measured = all.some(hasMetric);
+  const rows = measured ? all : [...all].sort((a, b) => savedAt(b) - savedAt(a));
+  const columns: [string, string][] = [
+    ['State', '8rem'],
+    ['Step', '8rem'],
+    ...(measured ? ([[metricName, 'minmax(8rem, 12rem)']] as [string, string][]) : []),
+    ...(named ? ([['Trial', '7rem']] as [string, string][]) : []),
+    ['Size', '10rem'],
+    ['Saved', 'minmax(8rem, 1fr)'],
+  ];
   return (
-    <Loaded live={live}>
-      {(all) => (
-        <>
-          {all.length === 0 && (
-            <Empty icon="download" title="No checkpoints yet">
-              <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
-              <code>det experiment pause</code> saves one at once.
-            </Empty>
-          )}
-          {all.length > 0 && <p class="quiet">{first}</p>}
-          {all.length > 0 && (
-            <div class="card checkpoints">
-              <div class="checkpoint-heads" aria-hidden="true">
-                {['State', 'Step', metricName, 'Trial', 'Size', 'Saved'].map((head) => (
-                  <span key={head}>{head}</span>
-                ))}
-              </div>
-              {all.map((one) => (
-                <CheckpointRow key={one.uuid} one={one} metricName={metricName} reload={live.reload} />
-              ))}
-            </div>
-          )}
-        </>
-      )}
-    </Loaded>
+    <>
+      <p class="quiet">{measured ? first : 'Newest first.'}</p>
+      <div class="card checkpoints" style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
+        <div class="checkpoint-heads" aria-hidden="true">
+          {columns.map(([head]) => (
+            <span key={head}>{head}</span>
+          ))}
+        </div>
+        {rows.map((one) => (
+          <CheckpointRow key={one.uuid} one={one} metricName={measured ? metricName : undefined} named={named} reload={reload} />
+        ))}
+      </div>
+    </>
   );
 }
+
+interface ListProps {
+  live: Live<Checkpoint[]>;
+  first: string; // describes the order
+  metricName: string;
+  named: boolean; // the checkpoints are of several trials
+}
+
+const List = ({ live, ...props }: ListProps) => (
+  <Loaded live={live}>
+    {(all) =>
+      all.length > 0 ? (
+        <Rows {...props} all={all} reload={live.reload} />
+      ) : (
+        <Empty icon="download" title="No checkpoints yet">
+          <code>min_checkpoint_period</code> in the configuration makes them come more often;{' '}
+          <code>det experiment pause</code> saves one at once.
+        </Empty>
+      )
+    }
+  </Loaded>
+);
 
 export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   useLive(
@@ -124,7 +153,7 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   );
 
 export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
-  <List live={useCheckpoints(trial.id)} first="Newest first." metricName="Metric" />
+  <List live={useCheckpoints(trial.id)} first="Newest first." metricName="Metric" named={false} />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
@@ -134,5 +163,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} metricName={one.searcherMetric || 'metric'} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+  return <List live={live} named metricName={one.searcherMetric || 'metric'} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
 }

@@ -5,6 +5,7 @@ import { useLocation } from 'preact-iso';
 import { useEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { ApiError, masterInfo } from '../api';
+import { useClosing } from '../closing';
 import { connection } from '../events';
 import { followKeys, helpOpen } from '../keys';
 import { useLive } from '../live';
@@ -13,7 +14,6 @@ import { Icon, Logo, type IconName } from './Icon';
 import { KeyList } from './KeyList';
 import { ErrorNote } from './notes';
 import { Palette, paletteOpen } from './Palette';
-import { useCurrentInSight } from './sight';
 
 function Freshness() {
   const lost = connection.value === 'lost';
@@ -48,21 +48,39 @@ const BELOW: Record<string, string[]> = {
   [paths.users]: [paths.quotas],
 };
 
+// The entries that a phone shows; the others are in a sheet.
+const ON_PHONE = [paths.home, paths.experiments, paths.models, paths.cluster];
+
 function Navigation() {
   const { path } = useLocation();
-  const row = useCurrentInSight<HTMLElement>(path);
+  const row = useRef<HTMLElement>(null);
+  const isOpen = useSignal(false);
+  useClosing(row);
   const here = (to: string): boolean =>
     to === paths.home
       ? path === '/det/' || path === '/det'
       : path.startsWith(to) || (BELOW[to] ?? []).some((start) => path.startsWith(start));
+  const link = ([name, to, icon]: (typeof PLACES)[number], kind?: string) => (
+    <a key={to} href={to} class={kind} aria-current={here(to) ? 'page' : undefined}>
+      <Icon name={icon} />
+      {name}
+    </a>
+  );
+  const others = PLACES.filter(([, to]) => !ON_PHONE.includes(to));
   return (
     <nav aria-label="Main" ref={row}>
-      {PLACES.map(([name, to, icon]) => (
-        <a key={to} href={to} aria-current={here(to) ? 'page' : undefined}>
-          <Icon name={icon} />
-          {name}
-        </a>
-      ))}
+      {PLACES.map((place) => link(place, ON_PHONE.includes(place[1]) ? '' : 'by-more'))}
+      <details class="tool phone" open={isOpen.value} onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+        <summary aria-current={others.some(([, to]) => here(to)) ? 'true' : undefined}>
+          <Icon name="more" />
+          More
+        </summary>
+        {isOpen.value && (
+          <div class="tool-body" onClick={() => (isOpen.value = false)}>
+            {others.map((place) => link(place))}
+          </div>
+        )}
+      </details>
     </nav>
   );
 }

@@ -1,14 +1,27 @@
 // Tabs of a page. They are links, so each tab has an address and a history entry.
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
-import { useCurrentInSight } from './sight';
+import { useEffect, useRef } from 'preact/hooks';
+
+// A ref for a row of links. Scrolls the current one into view when the row overflows.
+function useCurrentInSight(current: string): { current: HTMLElement | null } {
+  const row = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const [host, link] = [row.current, row.current?.querySelector<HTMLElement>('[aria-current]')];
+    if (!host || !link) return;
+    // scrollIntoView() would also scroll the page.
+    const [frame, own] = [host.getBoundingClientRect(), link.getBoundingClientRect()];
+    host.scrollLeft += own.left - frame.left - (frame.width - own.width) / 2;
+  }, [current]);
+  return row;
+}
 
 // The first word of a tab's name is its name in the address; the first tab has none. `keep` lists the query
 // keys that every tab keeps.
 export function Tabs(props: { names: readonly string[]; current: string; keep?: readonly string[] }) {
   const { names, current, keep = [] } = props;
   const { path, query } = useLocation();
-  const row = useCurrentInSight<HTMLElement>(current);
+  const row = useCurrentInSight(current);
   const kept = keep.filter((key) => query[key]).map((key) => [key, query[key] ?? '']);
   const to = (more: string[][]): string => {
     const text = new URLSearchParams([...kept, ...more]).toString();

@@ -1,8 +1,10 @@
 // Log filter, stored in the address: text or regular expression, level, rank, time.
+import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
 import { dateTime } from '../format';
+import { Options } from '../components/Options';
 import { SearchField } from '../components/SearchField';
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
@@ -38,12 +40,15 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
   );
 }
 
-// `children` stand in the same row.
+// `children` stand in the same row. On a phone a button shows what is after the search field; it starts pressed if some
+// of that narrows the log.
 export function LogFilter({ kinds, children }: { kinds: readonly ('rank' | 'time')[]; children?: ComponentChildren }) {
   const { query, setQuery } = useQuery();
+  const open = useSignal([query.re, query.level, query.rank, query.since, query.until].some((value) => (value ?? '') !== ''));
   return (
-    <div class="tools log-tools" role="group" aria-label="Filter of the log">
+    <div class={`tools log-tools ${open.value ? '' : 'no-tools'}`} role="group" aria-label="Filter of the log">
       <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
+      <Options open={open} />
       <label class="check">
         <input
           type="checkbox"

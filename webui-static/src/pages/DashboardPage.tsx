@@ -11,6 +11,7 @@ import { errorLine } from '../failure';
 import { digits, isEnded, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
+import { onPhone } from '../workbench/phone';
 import type { Experiment } from '../wire';
 import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';
@@ -118,9 +119,15 @@ export function DashboardPage() {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
   }
   if (running.length === 0 && ended.length === 0) return <FirstExperiment />;
+  const needs = (
+    <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
+  );
+  // A phone shows them first; beside the other lists there is no room.
+  const needsFirst = onPhone() && (needing.data ?? []).length > 0;
   return (
     <>
       <h1>Dashboard</h1>
+      {needsFirst && <div class="dashboard">{needs}</div>}
       <ErrorNote error={error} retry={unfinished.reload} />
       {agents.data && (
         <div class="cluster-line">
@@ -131,7 +138,7 @@ export function DashboardPage() {
       <RunningCards all={unpaused.filter((one) => !waits(one))} />
       <div class="dashboard">
         <div>
-          <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
+          {!needsFirst && needs}
           {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         </div>
         <List title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />

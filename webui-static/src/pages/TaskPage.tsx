@@ -9,8 +9,9 @@ import { Loaded } from '../components/Loaded';
 import { LogView } from '../log/LogView';
 import { StateBadge } from '../components/notes';
 import { Facts } from '../components/Tabs';
-import { dateTime, span } from '../format';
+import { counted, dateTime, span } from '../format';
 import { useLive } from '../live';
+import { onPhone } from '../workbench/phone';
 
 // Links to the pages of a running command's ports; the numbers of the others.
 const Ports = ({ one }: { one: CommandWithPorts }) => (
@@ -28,6 +29,32 @@ const Ports = ({ one }: { one: CommandWithPorts }) => (
     )}
   </>
 );
+
+// On a phone one line, which unfolds, so that the log begins near the top.
+function CommandFacts({ one, now }: { one: CommandWithPorts; now: number }) {
+  const elapsed = span(one.startTime, one.endTime, now);
+  const facts = (
+    <Facts
+      facts={[
+        ['Started', dateTime(one.startTime)],
+        ['Elapsed', elapsed],
+        ['User', one.username],
+        ['Pool', one.resourcePool],
+        ['Slots', String(one.slots)],
+        ['ID', one.id],
+        ['Priority', one.priority > 0 ? String(one.priority) : ''],
+        ['Ports', one.ports.length > 0 ? <Ports one={one} /> : ''],
+      ]}
+    />
+  );
+  if (!onPhone()) return facts;
+  return (
+    <details class="config">
+      <summary>{[elapsed, one.username, one.resourcePool, counted(one.slots, 'slot')].filter((part) => part !== '').join(' · ')}</summary>
+      {facts}
+    </details>
+  );
+}
 
 export function TaskPage({ id }: { id: string }) {
   const live = useLive(
@@ -69,18 +96,7 @@ export function TaskPage({ id }: { id: string }) {
             {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus}</span>}
           </div>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
-          <Facts
-            facts={[
-              ['Started', dateTime(one.startTime)],
-              ['Elapsed', span(one.startTime, one.endTime, now)],
-              ['User', one.username],
-              ['Pool', one.resourcePool],
-              ['Slots', String(one.slots)],
-              ['ID', one.id],
-              ['Priority', one.priority > 0 ? String(one.priority) : ''],
-              ['Ports', one.ports.length > 0 ? <Ports one={one} /> : ''],
-            ]}
-          />
+          <CommandFacts one={one} now={now} />
           <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} />
         </>
       )}

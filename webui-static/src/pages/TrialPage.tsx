@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { Profiler } from '../charts/Profiler';
-import { Timeline } from '../charts/Timeline';
+import { attemptTone, Timeline } from '../charts/Timeline';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
@@ -105,7 +105,6 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
 
 const ending = (one: Allocation): string =>
   [
-    one.exitKind === '' ? '' : stateName(one.exitKind),
     one.exitCode != null && !one.exitMessage.includes(`exit code ${one.exitCode}`) ? `exit code ${one.exitCode}` : '',
     one.exitMessage,
   ]
@@ -131,7 +130,9 @@ function Attempts({ trial }: { trial: Trial }) {
         {live.data?.map((one) => (
           <tr key={one.id}>
             <td class="number">{one.run}</td>
-            <td>{stateName(one.state)}</td>
+            <td>
+              <span class={`state state-${attemptTone(one)}`}>{stateName((one.endTime && one.exitKind) || one.state)}</span>
+            </td>
             <td>{one.agentId}</td>
             <td>{one.slots.join(', ')}</td>
             <td>{dateTime(one.startTime)}</td>

@@ -94,11 +94,12 @@ export function UsersPage() {
           <Table label="Users" heads={['User', 'Name', 'Roles', 'Last signed in', 'Actions']}>
             {all.map((one) => (
               <tr key={one.id}>
-                <th scope="row">{one.username}</th>
+                <th scope="row">
+                  {one.username} {!one.active && <span class="tag archived">Inactive</span>}
+                </th>
                 <td>{one.displayName}</td>
                 <td class="reason">
                   {one.admin && <span class="tag">Administrator</span>}
-                  {!one.active && <span class="state state-idle">Inactive</span>}
                   <RoleTags
                     own={(grants.data?.all ?? []).filter((grant) => grant.userId === one.id)}
                     places={grants.data?.places ?? []}
@@ -106,12 +107,14 @@ export function UsersPage() {
                     may={admin}
                     reload={grants.reload}
                   />
-                  {admin && <GiveRole people={[one]} places={grants.data?.places ?? []} reload={grants.reload} small />}
                 </td>
                 <td>
                   {one.lastAuthAt ? <Time at={one.lastAuthAt} /> : 'never'}
                 </td>
-                <td>{admin && <EditUser one={one} reload={live.reload} />}</td>
+                <td>
+                  {admin && <GiveRole people={[one]} places={grants.data?.places ?? []} reload={grants.reload} small />}
+                  {admin && <EditUser one={one} reload={live.reload} />}
+                </td>
               </tr>
             ))}
           </Table>

@@ -61,6 +61,11 @@ function pinned(columns: readonly Column[], pins: readonly string[], key: string
 const pinClass = (columns: readonly Column[], pins: readonly string[], key: string): string =>
   !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
 
+const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
+
+// Two digits: "0.0012", "3.4e-5".
+const deviationText = (value: number): string => (value > 0 && value < 1e-4 ? value.toExponential(1) : metric(Number(value.toPrecision(2))));
+
 const firstWidth = (chosen: Props['chosen']): number => (onPhone() ? PHONE_WIDTH : CHOICE_WIDTH) + (chosen ? BOX_WIDTH : 0);
 
 function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
@@ -77,7 +82,7 @@ function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 's
             <th
               scope="col"
               key={column.key}
-              class={`${column.number ? 'number' : ''} ${pinClass(columns, pins, column.key)}`}
+              class={`${numberClass(column)} ${pinClass(columns, pins, column.key)}`}
               style={pinned(columns, pins, column.key, firstWidth(chosen))}
               aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
             >
@@ -205,7 +210,7 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pi
         ) : (
           <td
             key={column.key}
-            class={`${column.number ? 'number' : ''} ${pinClass(columns, pins, column.key)} ${heat(column.key, run)}`}
+            class={`${numberClass(column)} ${pinClass(columns, pins, column.key)} ${heat(column.key, run)}`}
             style={pinned(columns, pins, column.key, firstWidth(chosen))}
           >
             {column.cell(run, now)}
@@ -239,11 +244,11 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
       {columns.slice(named).map((column) => {
         const own = column.number ? spread(group.runs, column.key) : undefined;
         return (
-          <td key={column.key} class={column.number ? 'number' : ''}>
+          <td key={column.key} class={numberClass(column)}>
             {own && column.key !== 'id' && (
               <>
-                {metric(own.mean)}
-                {own.count > 1 && <span class="quiet"> ± {metric(Number(own.deviation.toPrecision(2)))}</span>}
+                {(column.text ?? metric)(own.mean)}
+                {own.count > 1 && <span class="deviation"> ± {deviationText(own.deviation)}</span>}
               </>
             )}
           </td>

@@ -8,6 +8,7 @@ import { useQuery } from '../address';
 import { colorsOf, useColors } from '../colors';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
+import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
@@ -47,7 +48,7 @@ interface Props {
 }
 
 // Room for the deviation of a group.
-const DEVIATION_WIDTH = 32;
+const DEVIATION_WIDTH = 56;
 
 const NARROW = '(max-width: 60rem)';
 const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
@@ -177,7 +178,7 @@ export function Workbench(props: Props) {
     .map((key) => column(key, kind))
     .filter((one): one is Column => one !== undefined)
     .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
-    .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, width: one.width + DEVIATION_WIDTH } : one));
+    .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, deviating: true, width: one.width + DEVIATION_WIDTH } : one));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));
     if (!ids.delete(run.id)) ids.add(run.id);
@@ -185,10 +186,13 @@ export function Workbench(props: Props) {
   };
   const setTests = (touched: readonly string[], tests: readonly Query[]): void => change({ text: print(withTests(source.query, touched, tests)) });
   const { total } = source.rows;
+  // One message over the full width, unless the panels show the search itself.
+  const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
+  const shown = isEmpty ? 'table' : layout;
   // Rows that the master has not sent yet are undefined.
   const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
   return (
-    <div class={`workbench layout-${layout} of-${kind} ${hasTools.value ? '' : 'no-tools'}`}>
+    <div class={`workbench layout-${shown} of-${kind} ${hasTools.value ? '' : 'no-tools'}`}>
       <div class="workbench-bar">
         {props.title}
         <QueryField
@@ -200,19 +204,13 @@ export function Workbench(props: Props) {
         />
         <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} />
         <LayoutChoice layout={layout} />
-        {onPhone() && (
-          <>
-            {layout === 'panels' && <PanelSelect searches={props.search !== undefined} />}
-            <button type="button" class="options" aria-expanded={hasTools.value} onClick={() => (hasTools.value = !hasTools.value)}>
-              Options
-            </button>
-          </>
-        )}
+        {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} />}
+        <Options open={hasTools} />
       </div>
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
       {props.bulk}
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
-        {layout !== 'panels' && (
+        {shown !== 'panels' && (
           <div class="workbench-table">
             {source.mistake ? null : total === 0 && source.top.length === 0 ? (
               props.none
@@ -241,8 +239,8 @@ export function Workbench(props: Props) {
             )}
           </div>
         )}
-        {layout === 'both' && <Splitter />}
-        {layout !== 'table' && (
+        {shown === 'both' && <Splitter />}
+        {shown !== 'table' && (
           <Panels
             kind={kind}
             drawn={drawn}

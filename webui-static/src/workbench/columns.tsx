@@ -13,6 +13,8 @@ export interface Column {
   title: string;
   width: number; // pixels
   number?: boolean;
+  text?: (value: number) => string; // with the decimal places of the column
+  deviating?: boolean; // has room for the deviations of groups
   of?: RunKind; // only in tables of these
   cell: (run: Run, nowMs: number) => ComponentChildren;
 }
@@ -51,6 +53,9 @@ const isPlaced = (value: JsonValue | undefined, places: number | undefined): val
 const MOST_PLACES = 5;
 const metricPlaces = (values: readonly JsonValue[]): number =>
   Math.min(MOST_PLACES, Math.max(0, ...values.map((value) => (typeof value === 'number' ? (/\.(\d+)$/.exec(metric(value))?.[1]?.length ?? 0) : 0))));
+
+// Formats a mean like the values of a column. The mean of integers keeps its decimals.
+const placed = (places: number | undefined) => (value: number): string => (places && isPlaced(value, places) ? value.toFixed(places) : metric(value));
 
 // The progress of a run, 0..1.
 const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
@@ -155,7 +160,7 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (values.length === 0) return one;
   if (one.key === BEST) {
     const places = metricPlaces(values);
-    return { ...one, cell: (run) => <Best run={run} places={places} /> };
+    return { ...one, text: placed(places), cell: (run) => <Best run={run} places={places} /> };
   }
   const longest = Math.max(...values.map((value) => valueText(value).length));
   const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
@@ -165,7 +170,7 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
     const value = valueOf(run, one.key);
     return typeof value === 'number' && places !== undefined ? value.toFixed(places) : valueText(value);
   };
-  return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, cell };
+  return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell };
 };
 
 export const valueText = (value: JsonValue | undefined): string =>
