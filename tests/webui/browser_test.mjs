@@ -284,7 +284,7 @@ const looking = [
     async () => {
       await page.goto(`${cluster.url}/det/experiments/1?charts=loss&x=time&log=1&smooth=0.6`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
-      assert.ok(await page.getByRole('checkbox', { name: 'Logarithmic' }).isChecked());
+      assert.ok(await page.getByRole('checkbox', { name: 'Log scale' }).isChecked());
       assert.equal(await page.getByLabel('Axis').inputValue(), 'time');
       await page.getByLabel('Axis').selectOption('batches');
       await until(() => !new URLSearchParams(location.search).has('x'));

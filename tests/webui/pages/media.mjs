@@ -72,10 +72,23 @@ export const media = [
       await put(1, 'table', 20, 'TABLE', JSON.stringify({ columns: ['class', PROBE], rows: [['cat', 3]] }), 'table.json');
       await put(2, 'weights', 20, 'HISTOGRAM', JSON.stringify({ edges: [-1, 0, 1], counts: [1, 5] }), 'histogram.json');
       await put(2, 'weights', 30, 'FILE', 'a,b', 'weights.csv');
+      // Contents are held back: rows have their heights before.
+      let release;
+      const held = new Promise((resolve) => (release = resolve));
+      await page.route('**/api/v1/media/contents', async (route) => {
+        await held;
+        await route.continue();
+      });
+      const place = (kind) => page.locator(`tr[data-trial="1"] ${kind}`).first().evaluate((one) => [one.offsetWidth, one.offsetHeight]);
       await page.goto(`${cluster.url}/det/experiments?panels=media&drawn=1,2&layout=panels`);
+      const reserved = await place('.media-blank');
+      await shot('media-reserved');
+      release();
       // The newest step; each entry is the newest one that is not later.
       await untilBright(1, 120);
       await untilBright(2, 220);
+      await page.unroute('**/api/v1/media/contents');
+      assert.deepEqual([reserved, await place('canvas')], [[128, 128], [128, 128]]);
       assert.match(await page.getByRole('link', { name: 'weights.csv (3 B)' }).getAttribute('href'), /^\/trial-files\/2\/media\/weights\/30-[0-9a-f]{64}-weights.csv$/);
       await untilText('cat');
       await audit('media');

@@ -59,6 +59,7 @@ const places = (search, task) => [
 const settled = async () => {
   await page.waitForSelector('h1');
   await until(() => ![...document.querySelectorAll('[role="status"]')].some((one) => one.textContent === 'Loading…'));
+  await until(() => document.querySelector('.media-blank') === null);
 };
 
 // On a phone nothing extends beyond the right edge, and pictures are not scaled down, which would shrink

@@ -1,6 +1,6 @@
 // Checks of the workbench with the trials of a search: table and panels have one selection, pointer and filter.
 import assert from 'node:assert/strict';
-import { audit, page, until } from '../driver.mjs';
+import { audit, page, shot, until } from '../driver.mjs';
 import { sql } from '../rows.mjs';
 import { open } from './filling.mjs';
 
@@ -32,7 +32,7 @@ export const workbench = [
       const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
       assert.equal(await background(swatch), color);
       await page.getByRole('button', { name: 'Both', exact: true }).click();
-      await page.getByRole('button', { name: 'None', exact: true }).click();
+      await page.getByRole('button', { name: 'Draw none', exact: true }).click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);
       await page.getByText('No run is drawn').waitFor();
     },
@@ -130,8 +130,17 @@ export const workbench = [
   [
     'a choice and a range make cells; the code of an experiment has colors',
     async () => {
+      // The trials of the search have one metric: other values for the panel.
+      await page.route('**/api/v1/experiments/*/trials?*', async (route) => {
+        const response = await route.fetch();
+        const body = await response.json();
+        body.trials.forEach((trial, at) => (trial.searcherMetricValue += at / 10));
+        await route.fulfill({ response, json: body });
+      });
       await open(`experiments/${search()}?panels=parameters&hx=kind&hy=learning_rate`);
       await page.waitForSelector('figure[data-panel="heat"] td[title]');
+      await shot('hyperparameters-cells');
+      await page.unroute('**/api/v1/experiments/*/trials?*');
       await open(`experiments/${search()}?tab=code&file=script_trial.mjs`);
       await page.waitForSelector('.code-text .yaml-key');
       assert.match(await page.textContent('.code-text .yaml-comment'), /^\/\/ The entrypoint/);
@@ -151,7 +160,7 @@ export const workbench = [
       assert.equal(await link.getAttribute('aria-label'), `Trial ${id}`);
       await page.mouse.move(0, 0);
       await until(() => document.querySelector('path.pointed') === null);
-      await page.locator(`a[aria-label="Trial ${id}"] circle`).first().dispatchEvent('pointerenter');
+      await page.locator(`a[aria-label="Trial ${id}"] path`).first().dispatchEvent('pointerenter');
       await until((wanted) => document.querySelector('tr.hovered')?.dataset.id === wanted, id);
     },
   ],

@@ -1,7 +1,7 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, farthest, fromBegin, lanes, marks, objective, position, ranks, reached, rungs } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, farthest, fromBegin, isConstant, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, timeTicks } from '../../../webui-static/src/charts/search';
 import { smooth, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -173,6 +173,8 @@ test('an axis names every word, and of numbers the ends and the middle of its sc
   assert.deepEqual(at('linear', [], 10, 30), ['0 10', '0.5 20', '1 30']);
   assert.deepEqual(at('linear', [], 5, 5), ['0.5 5']);
   assert.deepEqual(at('linear', [], 0.99992, 0.99996), ['0 0.99992', '0.5 0.99994', '1 0.99996']);
+  assert.deepEqual(at('linear', [], 0.999999997, 0.999999999), ['0.5 1']);
+  assert.deepEqual(at('linear', [], 0.99999, 1), ['0 0.99999', '1 1']);
   assert.deepEqual(at('linear', [], 1000001, 1000003), ['0 1000001', '0.5 1000002', '1 1000003']);
 });
 
@@ -183,4 +185,27 @@ test('the line of a trial begins when its training did, not when the trial was c
   assert.deepEqual(fromBegin(reports.slice(0, 1), 5), [{ length: 0, seconds: 5 }, { length: 100, seconds: 50 }]);
   assert.deepEqual(fromBegin([], 5), [{ length: 0, seconds: 5 }]);
   assert.deepEqual(fromBegin([{ length: 100, seconds: 4 }], 9)[0], { length: 0, seconds: 4 });
+});
+
+test('a range whose ends read the same is constant', () => {
+  const constant = (min: number, max: number): boolean => isConstant({ kind: 'linear', min, max });
+  assert.ok(constant(0.999999997, 0.999999999) && constant(0.9999999, 1) && constant(0, 0) && constant(-1.0000001, -1));
+  assert.ok(!constant(0.9999, 1) && !constant(0, 1e-9) && !constant(1000001, 1000003) && !constant(-1, 1));
+  assert.deepEqual([...new Set(ranks([trial(1, {}, 0.9999999), trial(2, {}, 1)], false).values())], [0.5]);
+});
+
+test('the axis of lengths is linear for near rungs and logarithmic for others', () => {
+  const near = lengthScale([40, 80], [60]);
+  assert.deepEqual([near.isLog, near.longest, near.part(40), near.part(80)], [false, 80, 0.5, 1]);
+  const far = lengthScale([1, 4, 16, 64], []);
+  const parts = [0, 0.5, 1, 64].map((length) => Number(far.part(length).toFixed(3)));
+  assert.deepEqual([far.isLog, ...parts], [true, 0, 0, 0.143, 1]);
+  assert.equal(lengthScale([], [10]).isLog, false);
+});
+
+test('times on an axis are round', () => {
+  assert.deepEqual(timeTicks(3.2, 6), [0, 1, 2, 3]);
+  assert.deepEqual(timeTicks(100, 6), [0, 30, 60, 90]);
+  assert.deepEqual(timeTicks(4 * 86400, 2), [0, 172800, 345600]);
+  assert.deepEqual(timeTicks(1, 1), [0, 1]);
 });

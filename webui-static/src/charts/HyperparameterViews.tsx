@@ -8,7 +8,7 @@ import type { Query } from '../workbench/query';
 import { hovered } from '../workbench/selection';
 import { HeatMap, ImportanceBars } from './ImportanceView';
 import { Scatter, shade } from './Scatter';
-import { dimensions, marks, metricOf, objective, position, ranks, share, type Dimension } from './search';
+import { dimensions, isConstant, marks, metricOf, objective, position, ranks, share, type Dimension } from './search';
 import { brushed, brushTests } from './brush';
 
 const HEIGHT = 300;
@@ -97,22 +97,69 @@ interface MarkProps {
   side: number; // pixels outside of the outer axes
   at: 'first' | 'inner' | 'last';
   hasRoom: boolean; // between the axes
+  chip: number; // width of the chips of all axes
 }
 
+const chipWidth = (text: string): number => text.length * MARK_WIDTH + 2 * CHIP_PADDING;
+
 // A mark between the ends of an axis: outside of an outer axis, or on a chip that covers the curves.
-function InnerMark({ text, x, y, side, at, hasRoom }: MarkProps) {
-  const width = text.length * MARK_WIDTH + 2 * CHIP_PADDING;
-  const isOutside = at !== 'inner' && width + MARK_GAP <= side;
+function InnerMark({ text, x, y, side, at, hasRoom, chip }: MarkProps) {
+  const isOutside = at !== 'inner' && chipWidth(text) + MARK_GAP <= side;
   if (!isOutside && !hasRoom) return null;
   const isLeft = (at === 'first') === isOutside && at !== 'inner';
+  const width = Math.max(chip, chipWidth(text));
   const left = isLeft ? x - MARK_GAP - width : x + MARK_GAP;
+  const edge = MARK_GAP + CHIP_PADDING;
   return (
     <>
       {!isOutside && <rect class="chip-back" x={left} y={y - 8} width={width} height={16} rx={4} />}
-      <text x={isLeft ? left + width - CHIP_PADDING : left + CHIP_PADDING} y={y + 4} text-anchor={isLeft ? 'end' : 'start'}>
+      <text
+        x={!isOutside ? left + width / 2 : isLeft ? x - edge : x + edge}
+        y={y + 4}
+        text-anchor={!isOutside ? 'middle' : isLeft ? 'end' : 'start'}
+      >
         {text}
       </text>
     </>
+  );
+}
+
+interface AxisProps extends BrushProps, Pick<MarkProps, 'side' | 'at' | 'chip'> {
+  nameY: number;
+  room: number; // pixels between axes
+}
+
+function ParallelAxis({ nameY, side, at, room, chip, ...brush }: AxisProps) {
+  const { dimension, x, height } = brush;
+  // Without room beside it, a mark within the last axis is on the side of the other axes.
+  const isTight = room < MARK_ROOM;
+  return (
+    <g>
+      <line class="axis" x1={x} x2={x} y1={TOP} y2={HEIGHT - BOTTOM} />
+      <text x={x} y={nameY} text-anchor="middle" class="axis-name">
+        {dimension.name}
+      </text>
+      {marks(dimension).map((mark) =>
+        // The only mark of a constant axis is below it where there is no room beside it.
+        mark.at === 0 || mark.at === 1 || (isConstant(dimension) && isTight) ? (
+          <text key={mark.at} x={x} y={mark.at === 1 ? height(1) - 6 : height(0) + 14} text-anchor="middle">
+            {mark.text}
+          </text>
+        ) : (
+          <InnerMark
+            key={mark.at}
+            text={mark.text}
+            x={x}
+            y={height(mark.at)}
+            side={side}
+            at={at}
+            hasRoom={!isTight || (at !== 'last' && room >= LEAST_ROOM)}
+            chip={chip}
+          />
+        ),
+      )}
+      {!isConstant(dimension) && <Brush {...brush} />}
+    </g>
   );
 }
 
@@ -142,8 +189,8 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
   // Names that would overlap are in two rows.
   const room = (width - 2 * side) / Math.max(1, last);
   const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
-  // Without room beside it, a mark within the last axis is on the side of the other axes.
-  const isTight = room < MARK_ROOM;
+  const inner = axes.flatMap((axis) => marks(axis).filter(({ at }) => at > 0 && at < 1));
+  const chip = Math.min(room - 2 * MARK_GAP, Math.max(0, ...inner.map(({ text }) => chipWidth(text))));
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));
   return (
@@ -176,37 +223,20 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
             );
           })}
           {axes.map((dimension, i) => (
-            <g key={`${i} ${dimension.name}`}>
-              <line class="axis" x1={place(i)} x2={place(i)} y1={TOP} y2={HEIGHT - BOTTOM} />
-              <text x={place(i)} y={crowded && i % 2 === 0 ? 10 : 22} text-anchor="middle" class="axis-name">
-                {dimension.name}
-              </text>
-              {marks(dimension).map((mark) =>
-                mark.at === 0 || mark.at === 1 ? (
-                  <text key={mark.at} x={place(i)} y={mark.at === 1 ? height(1) - 6 : height(0) + 14} text-anchor="middle">
-                    {mark.text}
-                  </text>
-                ) : (
-                  <InnerMark
-                    key={mark.at}
-                    text={mark.text}
-                    x={place(i)}
-                    y={height(mark.at)}
-                    side={side}
-                    at={i === 0 ? 'first' : i === last ? 'last' : 'inner'}
-                    hasRoom={!isTight || (i < last && room >= LEAST_ROOM)}
-                  />
-                ),
-              )}
-              <Brush
-                dimension={dimension}
-                column={dimension === metricAxis ? 'searcherMetricsVal' : `hp.${dimension.name}`}
-                x={place(i)}
-                height={height}
-                query={query}
-                setTests={setTests}
-              />
-            </g>
+            <ParallelAxis
+              key={`${i} ${dimension.name}`}
+              dimension={dimension}
+              column={dimension === metricAxis ? 'searcherMetricsVal' : `hp.${dimension.name}`}
+              x={place(i)}
+              nameY={crowded && i % 2 === 0 ? 10 : 22}
+              height={height}
+              side={side}
+              at={i === 0 ? 'first' : i === last ? 'last' : 'inner'}
+              room={room}
+              chip={chip}
+              query={query}
+              setTests={setTests}
+            />
           ))}
         </svg>
       </div>
@@ -249,7 +279,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
   }
   const rank = ranks(trials, smallerIsBetter);
   const metricAxis = objective(trials, metricName || 'metric');
-  const isEqual = rank.size > 1 && metricAxis?.min === metricAxis?.max;
+  const isEqual = rank.size > 1 && metricAxis !== undefined && isConstant(metricAxis);
   return (
     <>
       <Parallel
@@ -262,14 +292,16 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
         setTests={setTests}
       />
       {isEqual ? (
-        <p class="quiet">All trials have the same {metricName || 'metric'}.</p>
+        <p class="quiet">
+          All trials have the same {metricName || 'metric'}, {metric(metricAxis.max)}, so no hyperparameter explains it.
+        </p>
       ) : (
         <ImportanceBars trials={trials} all={all} />
       )}
-      {rank.size > 0 && (
+      {rank.size > 0 && !isEqual && (
         <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
       )}
-      {rank.size > 0 && (
+      {rank.size > 0 && !isEqual && (
         <div class="charts">
           {all.map((one) => (
             <OverOne key={one.name} trials={trials} dimension={one} rank={rank} name={metricName || 'metric'} />

@@ -31,6 +31,7 @@ export interface ChartProps {
   look: Look;
   colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: by group
   zoom: (from: number, to: number) => void; // in axis units
+  trials?: number | undefined; // that are drawn; some may not have the metric
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
 
@@ -294,12 +295,18 @@ export function MetricChart(props: ChartProps) {
   }, [look.height]);
 
   const dashed = [...new Set(panel.series.map(({ group }) => group))].filter((group) => isDashed(props, group));
+  const having = new Set(panel.series.map(({ trial }) => trial)).size;
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <figcaption>
         {titleOf(panel)}
         {panel.series.length === 1 && <Newest panel={panel} text={props.text} at={0} />}
+        {props.trials !== undefined && having < props.trials && (
+          <span class="quiet having" title={`${having} of ${props.trials} have this metric`}>
+            {having} of {props.trials} have this metric
+          </span>
+        )}
         {dashed.length > 0 && <span class="quiet newest">{dashed.join(', ')} dashed</span>}
         <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />
       </figcaption>

@@ -9,6 +9,7 @@ import { SearchField } from '../components/SearchField';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
 import type { MetricSeries } from '../wire';
+import { onPhone } from '../workbench/phone';
 import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';
@@ -69,9 +70,8 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
     <div class="controls" role="group" aria-label="How charts are drawn">
       {axes.length > 1 && (
         <label class="check">
-          x{' '}
+          X axis{' '}
           <select
-            aria-label="x axis"
             value={look.axis}
             onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}
           >
@@ -95,10 +95,9 @@ function Controls({ look, zoomed, axes }: { look: Look; zoomed: boolean; axes: r
         <input
           type="checkbox"
           checked={look.log}
-          aria-label="Logarithmic"
           onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })}
         />
-        Log
+        Log scale
       </label>
       <label class="check">
         Smooth
@@ -214,13 +213,30 @@ const TrialKey = ({ curves }: Pick<Props, 'curves'>) => (
   </ul>
 );
 
+// The key of groups of trials.
+const GroupKey = ({ names, colors }: Groups) => (
+  <ul class="plain-list legend trial-key" aria-label="Groups drawn" tabIndex={names.length > MANY_KEYS || onPhone() ? 0 : undefined}>
+    {names.map((name, at) => (
+      <li key={name}>
+        <Swatch color={colors[at] ?? ''} /> {name}
+      </li>
+    ))}
+  </ul>
+);
+
+interface Groups {
+  of: (trial: number) => GroupOf | undefined;
+  colors: readonly string[]; // by place
+  names: readonly string[];
+}
+
 interface Props {
   curves: readonly Curve[]; // at most 200
   single?: boolean; // the page is about one trial: colors stand for groups of metrics
   ended: boolean;
   system?: boolean; // show system metrics instead of training metrics
   keyed?: boolean; // show the key of the trials
-  groups?: { of: (trial: number) => GroupOf | undefined; colors: readonly string[] } | undefined; // draw means of groups
+  groups?: Groups | undefined; // draw their means
   objective?: string | undefined; // the metric of the first panel
 }
 
@@ -302,7 +318,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
           {unevenText(uneven)}
         </p>
       )}
-      {keyed && curves.length > 1 && panels.length > 0 && <TrialKey curves={curves} />}
+      {keyed && panels.length > 0 && (groups ? <GroupKey {...groups} /> : curves.length > 1 && <TrialKey curves={curves} />)}
       {query.find && panels.length > 0 && shown.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       <div class={`charts charts-${drawnLook.size}`} ref={grid} onDblClick={() => zoom && setQuery({ zoom: '' })}>
         {shown.map((panel) => (
@@ -312,6 +328,7 @@ export function Metrics({ curves, single = false, ended, system = false, keyed =
             look={drawnLook}
             colors={groups?.colors ?? colors}
             text={system ? machineText : undefined}
+            trials={groups || single ? undefined : curves.length}
             zoom={(from, to) => look_closer(panel, from, to)}
           />
         ))}

@@ -3,7 +3,7 @@ import { useQuery } from '../address';
 import { counted, metric } from '../format';
 import type { Trial } from '../wire';
 import { front, history, points, readGoals, validationNames, writeGoals, type Goal } from './outcomes';
-import { ranks, share, type Dimension } from './search';
+import { isConstant, ranks, share, type Dimension } from './search';
 import { Scatter, shade } from './Scatter';
 
 const linear = (name: string, values: readonly number[]): Dimension => ({
@@ -22,10 +22,10 @@ export interface Props {
 
 function History({ trials, metricName, smallerIsBetter }: Props) {
   const all = history(trials, smallerIsBetter);
-  if (all.length < 2) return null;
+  const y = linear(metricName, all.map(({ value }) => value));
+  if (all.length < 2 || isConstant(y)) return null;
   const rank = ranks(trials, smallerIsBetter);
   const x = linear('trial', [1, all.length]);
-  const y = linear(metricName, all.map(({ value }) => value));
   const dots = all.map(({ trial, value }, at) => ({
     trial,
     x: share(x, at + 1),
@@ -41,16 +41,25 @@ function History({ trials, metricName, smallerIsBetter }: Props) {
   return <Scatter title={`${metricName || 'Metric'} by trial`} note="line: best so far" panel="history" x={x} y={y} dots={dots} path={path} />;
 }
 
+// Metrics whose values differ between trials.
+const varying = (trials: readonly Trial[]): string[] =>
+  validationNames(trials).filter((name) => {
+    const goal: Goal = { name, smaller: true };
+    const values = points(trials, [goal, goal]).map(({ x }) => x);
+    return values.length > 1 && !isConstant(linear(name, values));
+  });
+
 // Names of metrics that are better when smaller.
 const SMALLER = /loss|error|perplexity|time|latency|mse|mae/i;
 
 function Pareto({ trials, metricName, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
-  const names = validationNames(trials);
+  const names = varying(trials);
   const [other] = names.filter((name) => name !== metricName);
   if (names.length < 2 || other === undefined) return null;
   const own: Goal = names.includes(metricName) ? { name: metricName, smaller: smallerIsBetter } : { name: names[1] ?? '', smaller: SMALLER.test(names[1] ?? '') };
-  const goals = readGoals(query.pareto) ?? ([{ name: other, smaller: SMALLER.test(other) }, own] as [Goal, Goal]);
+  const wanted = readGoals(query.pareto);
+  const goals = wanted?.every(({ name }) => names.includes(name)) ? wanted : ([{ name: other, smaller: SMALLER.test(other) }, own] as [Goal, Goal]);
   const all = points(trials, goals);
   const best = front(all, goals);
   const onFront = new Set(best.map(({ trial }) => trial.id));

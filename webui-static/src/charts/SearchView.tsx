@@ -9,18 +9,20 @@ import { useWidth } from '../components/width';
 import { counted, duration, grouped, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
-import { bestOf, farthest, fromBegin, lanes, ranks, reached, type Lane } from './search';
+import { bestOf, farthest, fromBegin, lanes, lengthScale, ranks, reached, timeTicks, type Lane, type LengthScale } from './search';
 import { shade } from './Scatter';
 
 const HEIGHT = 320;
 // Height of a chart when there are several.
 const LOWER = 240;
-const SIDE = 84;
-const RIGHT = 12;
-const BOTTOM = 28;
-const TOP = 12;
+const SIDE = 72;
+const RIGHT = 16;
+// Below the plot are the labels and the name of the axis, above it the name of the other axis.
+const BOTTOM = 40;
+const TOP = 28;
 // Minimum distance of axis labels, in pixels.
 const APART = 13;
+const TIMES_APART = 80;
 const MAX_TRIALS = 100;
 const POINTS = 64;
 
@@ -48,22 +50,59 @@ interface LaneProps {
   height: number;
 }
 
-function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter, height }: LaneProps) {
-  const [host, width] = useWidth<HTMLDivElement>();
-  const best = bestOf(lane.trials, smallerIsBetter);
-  const longest = Math.max(
-    1,
-    ...lines.flatMap((one) => one.points.map((point) => point.length)),
-    ...lane.rungs.map((one) => one.length),
-  );
-  const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
-  // Rungs grow geometrically; a square-root scale keeps the lowest and the highest distinguishable.
-  const y = (length: number): number => height - BOTTOM - Math.sqrt(length / longest) * (height - TOP - BOTTOM);
-  const marks = [...new Set([...lane.rungs.map((one) => one.length), longest])].sort((a, b) => b - a);
+interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'height'> {
+  scale: LengthScale;
+  width: number;
+  x: (seconds: number) => number;
+  y: (length: number) => number;
+}
+
+// The rungs, and both axes with their names.
+function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
+  const marks = [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
   const named = marks.reduce<number[]>((kept, mark) => {
     const above = kept[kept.length - 1];
     return above === undefined || y(mark) - y(above) >= APART ? [...kept, mark] : kept;
   }, []);
+  const times = timeTicks(latest, Math.max(1, Math.floor((width - SIDE - RIGHT) / TIMES_APART)));
+  return (
+    <>
+      {lane.rungs.map((rung) => (
+        <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
+          <title>
+            {grouped(rung.length)} {unit}: {rung.came} reached it
+            {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
+          </title>
+        </line>
+      ))}
+      {named.map((mark) => (
+        <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
+          {grouped(mark)}
+        </text>
+      ))}
+      <line class="axis" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
+      {times.map((time) => (
+        <text key={time} x={x(time)} y={height - BOTTOM + 15} text-anchor="middle">
+          {duration(time)}
+        </text>
+      ))}
+      <text x={0} y={12} class="axis-name">
+        {unit}
+        {scale.isLog && ', log scale'}
+      </text>
+      <text x={(SIDE + width - RIGHT) / 2} y={height - 6} text-anchor="middle" class="axis-name">
+        time since the start
+      </text>
+    </>
+  );
+}
+
+function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter, height }: LaneProps) {
+  const [host, width] = useWidth<HTMLDivElement>();
+  const best = bestOf(lane.trials, smallerIsBetter);
+  const scale = lengthScale(lane.rungs.map((one) => one.length), lines.flatMap((one) => one.points.map((point) => point.length)));
+  const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
+  const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
   // The best trials are drawn last, on top.
   const order = [...lines].sort((a, b) => (rank.get(b.trial.id) ?? 2) - (rank.get(a.trial.id) ?? 2));
   return (
@@ -87,29 +126,7 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          {lane.rungs.map((rung) => (
-            <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
-              <title>
-                {grouped(rung.length)} {unit}: {rung.came} reached it
-                {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
-              </title>
-            </line>
-          ))}
-          {named.map((mark) => (
-            <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
-              {grouped(mark)}
-            </text>
-          ))}
-          <line class="axis" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
-          <text x={SIDE} y={height - 8}>
-            0s
-          </text>
-          <text x={SIDE - 8} y={height - 8} text-anchor="end" class="axis-name">
-            {unit}
-          </text>
-          <text x={width - RIGHT} y={height - 8} text-anchor="end">
-            {duration(latest)}
-          </text>
+          <Axes lane={lane} unit={unit} latest={latest} scale={scale} width={width} height={height} x={x} y={y} />
           {order.map(({ trial, points }) => (
             <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
               <polyline

@@ -90,9 +90,19 @@ export function objective(trials: readonly Trial[], name: string): Dimension | u
   return { name, kind: 'linear', words: [], min: Math.min(...values), max: Math.max(...values) };
 }
 
+// A number as the table shows it; whole numbers with all digits.
+const shown = (value: number): string => (Number.isInteger(value) ? String(value) : metric(value));
+
+// Numbers that differ by a greater part of themselves are shown differently.
+const RESOLUTION = 1e-3;
+
+// All values of a range are shown as the same text.
+export const isConstant = ({ kind, min, max }: Pick<Dimension, 'kind' | 'min' | 'max'>): boolean =>
+  kind !== 'words' && (min === max || (max - min < RESOLUTION * Math.max(Math.abs(min), Math.abs(max)) && shown(min) === shown(max)));
+
 export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value: number): number {
   const { min, max } = dimension;
-  if (max === min) return 0.5;
+  if (isConstant(dimension)) return 0.5;
   if (dimension.kind === 'log') return Math.log(value / min) / Math.log(max / min);
   return (value - min) / (max - min);
 }
@@ -100,12 +110,9 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
 // With more words, only the first and last are labeled.
 const MAX_WORDS = 8;
 
-// Significant digits of a label: as many as make the labels of an axis differ. metric() keeps five.
-const MAX_PLACES = 15;
-const rounded = (value: number, places: number): string => {
-  const short = Number(value.toPrecision(places));
-  return places > 5 ? String(short) : metric(short);
-};
+// Least and most significant digits of a label: as many as make the labels of an axis differ, and no more than in tables.
+const MIN_PLACES = 3;
+const MAX_PLACES = 5;
 
 // Labels along a dimension with their positions 0..1: its words, or the ends and
 // intermediate values of a range.
@@ -115,12 +122,15 @@ export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max
     const all = words.map((text, i) => ({ at: i / Math.max(1, words.length - 1), text }));
     return all.length <= MAX_WORDS ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
   }
-  if (min === max) return [{ at: 0.5, text: metric(min) }];
+  if (isConstant(dimension)) return [{ at: 0.5, text: metric(max) }];
   const middle = kind === 'log' ? Math.sqrt(min * max) : (min + max) / 2;
-  const texts = (places: number): string[] => [min, middle, max].map((value) => rounded(value, places));
-  let places = 3;
-  while (places < MAX_PLACES && new Set(texts(places)).size < 3) places++;
-  return texts(places).map((text, i) => ({ at: i / 2, text }));
+  const texts = (places: number): string[] =>
+    [min, middle, max].map((value) => (places > MAX_PLACES ? shown(value) : metric(Number(value.toPrecision(places)))));
+  let places = MIN_PLACES;
+  while (places <= MAX_PLACES && new Set(texts(places)).size < 3) places++;
+  const all = texts(places).map((text, i) => ({ at: i / 2, text }));
+  // The middle of two numbers whose last digits are neighbors reads as one of them.
+  return new Set(all.map(({ text }) => text)).size < 3 ? all.filter(({ at }) => at !== 0.5) : all;
 }
 
 // The searcher metric of a trial; undefined unless it is a finite number.
@@ -137,7 +147,8 @@ export function ranks(trials: readonly Trial[], smallerIsBetter: boolean): Map<n
     .filter((one): one is { id: number; value: number } => one.value !== undefined)
     .sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   const last = scored.length - 1;
-  const isEqual = last > 0 && scored[0]?.value === scored[last]?.value;
+  const [first = 0, end = 0] = [scored[0]?.value, scored[last]?.value];
+  const isEqual = last > 0 && isConstant({ kind: 'linear', min: Math.min(first, end), max: Math.max(first, end) });
   return new Map(scored.map((one, at) => [one.id, isEqual ? 0.5 : last < 1 ? 0 : at / last]));
 }
 
@@ -238,4 +249,32 @@ export function fromBegin(reports: readonly Progress[], created: number): Progre
   const pace = second && second.length > first.length ? (second.seconds - first.seconds) / (second.length - first.length) : Infinity;
   const begun = Math.min(first.seconds, Math.max(created, first.seconds - pace * first.length));
   return [{ length: 0, seconds: Number.isFinite(begun) ? begun : created }, ...reports];
+}
+
+// With a greater ratio of the longest to the lowest rung, a linear scale would draw the lower rungs over each other.
+const MAX_LINEAR = 8;
+
+export interface LengthScale {
+  longest: number;
+  isLog: boolean;
+  part: (length: number) => number; // 0..1
+}
+
+// The scale of an axis of training lengths. On a logarithmic one, what is below half of the lowest rung is at 0.
+export function lengthScale(levels: readonly number[], lengths: readonly number[]): LengthScale {
+  const longest = Math.max(1, ...levels, ...lengths);
+  const lowest = Math.min(longest, ...levels.filter((level) => level > 0));
+  if (longest <= MAX_LINEAR * lowest) return { longest, isLog: false, part: (length) => length / longest };
+  const floor = lowest / 2;
+  return { longest, isLog: true, part: (length) => Math.log(Math.max(length, floor) / floor) / Math.log(longest / floor) };
+}
+
+const DAY = 86400;
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY];
+
+// Round times from 0 to `latest` seconds, at most `count` after 0.
+export function timeTicks(latest: number, count: number): number[] {
+  const least = latest / count;
+  const step = TIME_STEPS.find((one) => one >= least) ?? DAY * Math.ceil(least / DAY);
+  return Array.from({ length: Math.floor(latest / step) + 1 }, (_, at) => at * step);
 }

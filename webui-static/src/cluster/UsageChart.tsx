@@ -19,6 +19,14 @@ export function ticks(most: number): number[] {
   return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, at) => at * step);
 }
 
+// Axis values like those of ticks(); the last one is not below `most`.
+export function ticksOver(most: number): number[] {
+  const marks = ticks(most);
+  const step = marks[1] ?? most;
+  const last = marks[marks.length - 1] ?? 0;
+  return last < most - 1e-9 * step ? [...marks, marks.length * step] : marks;
+}
+
 interface Props {
   cells: readonly Cell[];
   by: By;
@@ -35,8 +43,10 @@ export function UsageChart({ cells, by, keys }: Props) {
   });
   const there = cells.map((cell) => average(cell.capacity, cell.fromMs, cell.toMs));
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
+  const marks = ticksOver(most);
+  const top = marks[marks.length - 1] ?? most;
   const x = (at: number): number => LEFT + (at / Math.max(1, cells.length)) * (width - LEFT - RIGHT);
-  const y = (value: number): number => HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
+  const y = (value: number): number => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
   const every = Math.max(1, Math.ceil(APART / ((width - LEFT - RIGHT) / Math.max(1, cells.length))));
   const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString()).slice(0, 'hh:mm'.length);
   // A step line with gaps where the capacity is unknown.
@@ -49,7 +59,7 @@ export function UsageChart({ cells, by, keys }: Props) {
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-        {ticks(most).map((tick) => (
+        {marks.map((tick) => (
           <g key={tick}>
             <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
             <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">

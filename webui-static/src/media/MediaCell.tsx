@@ -9,10 +9,34 @@ const MAX_SCALE = 32; // small images are enlarged by a whole number
 const CELL_WIDTH = 240;
 const MAX_ROWS = 100; // of a table
 
+const HISTOGRAM_HEIGHT = 96;
+
 interface Props {
   one: Media;
   contents: Contents;
   width: number; // of images in CSS pixels, at most
+}
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+// Pixels of the newest image of each name: the size to reserve for the next one.
+const sizes = new Map<string, Size>();
+const ASSUMED: Size = { width: 4, height: 4 };
+
+// Width of an image in CSS pixels.
+const shownWidth = (image: Size, width: number): number => {
+  const scale = Math.max(1, Math.min(MAX_SCALE, Math.floor(width / image.width)));
+  return Math.min(Math.max(width, CELL_WIDTH), image.width * scale);
+};
+
+// The place of an image that is not in sight or not loaded.
+export function Reserved({ name, width }: { name: string; width: number }) {
+  const size = sizes.get(name) ?? ASSUMED;
+  const own = shownWidth(size, width);
+  return <div class="media-blank" style={{ width: `${own}px`, height: `${Math.round((own * size.height) / size.width)}px` }} />;
 }
 
 function Picture({ one, contents, width }: Props) {
@@ -27,11 +51,12 @@ function Picture({ one, contents, width }: Props) {
       sized.current = width;
       target.width = image.width;
       target.height = image.height;
-      const scale = Math.max(1, Math.min(MAX_SCALE, Math.floor(width / image.width)));
-      target.style.width = `${Math.min(Math.max(width, CELL_WIDTH), image.width * scale)}px`;
+      target.style.width = `${shownWidth(image, width)}px`;
+      sizes.set(one.name, { width: image.width, height: image.height });
     }
     target.getContext('2d')?.drawImage(image, 0, 0);
   }, [image, width]);
+  if (!image && sized.current === 0) return <Reserved name={one.name} width={width} />;
   // The picture of another step stays until the new one is decoded.
   return <canvas ref={canvas} role="img" aria-label={`${one.name} at step ${one.step}${one.caption && `: ${one.caption}`}`} />;
 }
@@ -51,7 +76,7 @@ function Histogram({ one, content }: { one: Media; content: Uint8Array }) {
   const top = Math.max(...data.counts, 1);
   const place = (value: number): number => ((value - left) / (right - left)) * CELL_WIDTH;
   return (
-    <svg class="histogram" viewBox={`0 0 ${CELL_WIDTH} 96`} width={CELL_WIDTH} height={96} role="img" aria-label={`${one.name} at step ${one.step}`}>
+    <svg class="histogram" viewBox={`0 0 ${CELL_WIDTH} ${HISTOGRAM_HEIGHT}`} width={CELL_WIDTH} height={HISTOGRAM_HEIGHT} role="img" aria-label={`${one.name} at step ${one.step}`}>
       {data.counts.map((count, at) => {
         const [from = 0, to = 0] = [data.edges[at], data.edges[at + 1]];
         const height = (count / top) * 78;
@@ -110,6 +135,7 @@ export function MediaCell({ one, contents, width }: Props) {
   if (wrong) return <p class="quiet">{wrong}</p>;
   if (one.kind === 'KIND_IMAGE') return <Picture one={one} contents={contents} width={width} />;
   const content = contents.of(one.digest);
+  if (!content && one.kind === 'KIND_HISTOGRAM') return <div class="media-blank" style={{ width: `${CELL_WIDTH}px`, height: `${HISTOGRAM_HEIGHT}px` }} />;
   if (!content) return <p class="quiet">Loading…</p>;
   if (one.kind === 'KIND_TEXT') return <Markdown text={new TextDecoder().decode(content)} />;
   if (one.kind === 'KIND_HISTOGRAM') return <Histogram one={one} content={content} />;

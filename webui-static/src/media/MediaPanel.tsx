@@ -12,7 +12,7 @@ import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { useLive } from '../live';
 import { Contents } from './contents';
-import { MediaCell } from './MediaCell';
+import { MediaCell, Reserved } from './MediaCell';
 import { arranged, lastAtMost, type Steps } from './steps';
 import { Wall } from './Wall';
 
@@ -125,8 +125,10 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
                 </span>
               </th>
               {names.map((name) => {
-                const one = seen.has(id) ? steps.at(id, name, current) : undefined;
-                return <td key={name}>{one ? <Entry one={one} current={current} contents={contents} width={width} /> : <span class="quiet">–</span>}</td>;
+                const one = steps.at(id, name, current);
+                if (!one) return <td key={name}><span class="quiet">–</span></td>;
+                if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
+                return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
               })}
             </tr>
           ))}

@@ -79,8 +79,12 @@ function Curves({ drawn, rows, colors, groups, keyed, objective }: Pick<Props, '
       ended={drawn.every(({ state }) => isEnded(state))}
       objective={objective?.metric}
       single={rows.length === 1}
-      keyed={keyed && groups.length === 0}
-      groups={groups.length > 0 ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length) } : undefined}
+      keyed={keyed}
+      groups={
+        groups.length > 0
+          ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length), names: groups.map(({ label }) => label) }
+          : undefined
+      }
     />
   );
 }

@@ -143,7 +143,7 @@ function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: P
       )}
       {drawn > 0 && (
         <button type="button" class="plain" onClick={() => change({ drawn: [] })}>
-          None
+          Draw none
         </button>
       )}
     </span>
