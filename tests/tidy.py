@@ -11,7 +11,7 @@ import prose
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKDOWN = {".md"}
-CODE = {".h", ".cc", ".cpp", ".proto", ".py", ".sh", ".ts", ".tsx", ".mjs", ".sql", ".cmake"}
+CODE = {".h", ".cc", ".cpp", ".proto", ".py", ".sh", ".ts", ".tsx", ".mjs", ".sql", ".cmake", ".css"}
 CXX = {".h", ".cc", ".cpp"}
 
 

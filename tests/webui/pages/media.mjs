@@ -81,6 +81,7 @@ export const media = [
       });
       const place = (kind) => page.locator(`tr[data-trial="1"] ${kind}`).first().evaluate((one) => [one.offsetWidth, one.offsetHeight]);
       await page.goto(`${cluster.url}/det/experiments?panels=media&drawn=1,2&layout=panels`);
+      await until(() => document.querySelector('tr[data-trial="1"] .media-blank')?.offsetHeight > 0);
       const reserved = await place('.media-blank');
       await shot('media-reserved');
       release();

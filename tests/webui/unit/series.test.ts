@@ -102,12 +102,12 @@ test('a gap of a series stays one on the grid, and one point is enough', () => {
   assert.deepEqual(onGrid([{ x: [3], y: [1] }], 10), [[3], [1]]);
 });
 
-test('the panel of the objective comes first, also when the panel has its name without the group', () => {
-  const names = (objective: string | undefined): string[] => ledBy(['a', 'accuracy', 'loss'].map((name) => ({ name, series: [] })), objective).map(({ name }) => name);
-  assert.deepEqual(names('validation_loss'), ['loss', 'a', 'accuracy']);
-  assert.deepEqual(names('accuracy'), ['accuracy', 'a', 'loss']);
-  assert.deepEqual(names(undefined), ['a', 'accuracy', 'loss']);
-  assert.deepEqual(names('unknown'), ['a', 'accuracy', 'loss']);
+test('the panel of the objective comes first, also when the panel has its name without the group; parts of a model come last', () => {
+  const names = (objective: string | undefined): string[] => ledBy(['a', 'a/norm', 'accuracy', 'loss'].map((name) => ({ name, series: [] })), objective).map(({ name }) => name);
+  assert.deepEqual(names('validation_loss'), ['loss', 'a', 'accuracy', 'a/norm']);
+  assert.deepEqual(names('accuracy'), ['accuracy', 'a', 'loss', 'a/norm']);
+  assert.deepEqual(names(undefined), ['a', 'accuracy', 'loss', 'a/norm']);
+  assert.deepEqual(names('unknown'), ['a', 'accuracy', 'loss', 'a/norm']);
 });
 
 test('ticks of long axes are thousands and millions, and stay different', () => {

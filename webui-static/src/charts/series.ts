@@ -171,11 +171,12 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-// The panels with those of the objective first: the metric of that name, then the panel that contains it.
+// The panels with those of the objective first: the metric of that name, then the panel that contains it. Metrics of
+// parts of a model ("layer1/norm") are last.
 export function ledBy(panels: readonly Panel[], objective: string | undefined): Panel[] {
-  if (!objective) return [...panels];
-  const leads = new Set([objective, panelName('validation', objective)]);
-  return [...panels.filter(({ name }) => leads.has(name)), ...panels.filter(({ name }) => !leads.has(name))];
+  const leads = new Set(objective ? [objective, panelName('validation', objective)] : []);
+  const rank = ({ name }: Panel): number => (leads.has(name) ? 0 : name.includes('/') ? 2 : 1);
+  return [...panels].sort((a, b) => rank(a) - rank(b));
 }
 
 // Exponential moving average with bias correction (Adam, arXiv:1412.6980, section 3). `weight` is that of the
