@@ -35,6 +35,16 @@ struct Storage {
   std::unique_ptr<SharedLibraries> open() const { return SharedLibraries::of(config()); }
 };
 
+/// Stores one more library beside key0 to key<kMaxLibraries>, which were written in this order.
+void check_oldest_go(const SharedLibraries& shared, const Storage& storage) {
+  need(shared.put("last", storage.library));
+  const std::string digest = sha256_hex("the library");
+  CHECK_FALSE(shared.get("key0", digest));
+  CHECK_FALSE(shared.get("key1", digest));
+  CHECK(shared.get("key2", digest));
+  CHECK(shared.get("last", digest));
+}
+
 }  // namespace
 
 TEST_CASE("a stored library is returned for its digest only", "[shared_libraries]") {
@@ -85,12 +95,7 @@ TEST_CASE("a storage keeps the newest libraries", "[shared_libraries]") {
     std::filesystem::last_write_time(storage.root + "/det-builds/" + key + ".so",
                                      begin + std::chrono::seconds(i));
   }
-  need(shared->put("last", storage.library));
-  const std::string digest = sha256_hex("the library");
-  CHECK_FALSE(shared->get("key0", digest));
-  CHECK_FALSE(shared->get("key1", digest));
-  CHECK(shared->get("key2", digest));
-  CHECK(shared->get("last", digest));
+  check_oldest_go(*shared, storage);
 }
 
 TEST_CASE("agents share libraries through a bucket whose keys are in the configuration",
@@ -131,10 +136,5 @@ TEST_CASE("a bucket keeps the newest libraries", "[shared_libraries]") {
     need(write_file_atomic(file, "the library"));
     std::filesystem::last_write_time(file, begin + std::chrono::seconds(i));
   }
-  need(shared->put("last", storage.library));
-  const std::string digest = sha256_hex("the library");
-  CHECK_FALSE(shared->get("key0", digest));
-  CHECK_FALSE(shared->get("key1", digest));
-  CHECK(shared->get("key2", digest));
-  CHECK(shared->get("last", digest));
+  check_oldest_go(*shared, storage);
 }

@@ -9,7 +9,7 @@ import { SearchField } from '../components/SearchField';
 import { Swatch } from '../components/Swatch';
 import { paths, useQuery } from '../address';
 import type { MetricSeries } from '../wire';
-import { onPhone } from '../workbench/phone';
+import { onPhone } from '../phone';
 import { toBands, type GroupOf } from './bands';
 import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';

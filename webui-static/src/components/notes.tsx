@@ -50,4 +50,4 @@ export function Progress({ value, label }: { value: number | undefined; label: s
   );
 }
 
-export const Archived = () => <span class="tag archived">archived</span>;
+export const Archived = () => <span class="tag muted">archived</span>;

@@ -11,7 +11,7 @@ import { errorLine } from '../failure';
 import { digits, isEnded, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
-import { onPhone } from '../workbench/phone';
+import { onPhone } from '../phone';
 import type { Experiment } from '../wire';
 import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';

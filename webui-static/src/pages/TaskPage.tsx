@@ -11,7 +11,7 @@ import { StateBadge } from '../components/notes';
 import { Facts } from '../components/Tabs';
 import { counted, dateTime, span } from '../format';
 import { useLive } from '../live';
-import { onPhone } from '../workbench/phone';
+import { onPhone } from '../phone';
 
 // Links to the pages of a running command's ports; the numbers of the others.
 const Ports = ({ one }: { one: CommandWithPorts }) => (

@@ -95,7 +95,7 @@ export function UsersPage() {
             {all.map((one) => (
               <tr key={one.id}>
                 <th scope="row">
-                  {one.username} {!one.active && <span class="tag archived">Inactive</span>}
+                  {one.username} {!one.active && <span class="tag muted">Inactive</span>}
                 </th>
                 <td>{one.displayName}</td>
                 <td class="reason">

@@ -13,7 +13,7 @@ import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
 import type { Group } from './groups';
-import { onPhone } from './phone';
+import { onPhone } from '../phone';
 import type { Query } from './query';
 import type { Run, RunKind } from './runs';
 import { trialOf } from './selection';

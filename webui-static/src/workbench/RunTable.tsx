@@ -15,7 +15,7 @@ import type { Column } from './columns';
 import { fitted } from './fitted';
 import { spread, type Group } from './groups';
 import type { Heat } from './heat';
-import { onPhone } from './phone';
+import { onPhone } from '../phone';
 import type { Run } from './runs';
 import { hovered, trialOf } from './selection';
 import type { Sort } from './view';

@@ -14,7 +14,7 @@ import { aligned, column, DEFAULT_COLUMNS, titled, type Column } from './columns
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels, PanelSelect } from './Panels';
-import { onPhone } from './phone';
+import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
