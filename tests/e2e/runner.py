@@ -59,10 +59,15 @@ def classes_of(suite):
 
 
 def run_class(build, name):
+    """Runs one class in a process of its own. Returns its counts (passed, failed, skipped) and its output, which
+    is printed here if nothing failed."""
     done = subprocess.run([sys.executable, sys.argv[0], build, f"{name}.test_"], capture_output=True, text=True, errors="replace")
-    print(done.stdout + done.stderr, flush=True)
-    counts = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.MULTILINE)
-    return tuple(int(count or 0) for count in counts[-1]) if counts else (0, 1, 0)
+    output = done.stdout + done.stderr
+    found = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.MULTILINE)
+    counts = tuple(int(count or 0) for count in found[-1]) if found else (0, 1, 0)
+    if counts[1] == 0:
+        print(output, flush=True)
+    return counts, output
 
 
 def main(folder, description):
@@ -87,8 +92,12 @@ def main(folder, description):
         passed, failed, skipped = run_here(suite)
     else:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
-            counts = list(workers.map(lambda name: run_class(options.build, name), classes_of(suite)))
-        passed, failed, skipped = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+            results = list(workers.map(lambda name: run_class(options.build, name), classes_of(suite)))
+        passed, failed, skipped = (sum(column) for column in zip(*(counts for counts, _ in results))) if results else (0, 0, 0)
+        # Failures come last, where tests/run.sh and its reader look.
+        for counts, output in results:
+            if counts[1]:
+                print(output)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or passed + skipped == 0 else 0
 
