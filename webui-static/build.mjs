@@ -33,7 +33,7 @@ const settings = {
   loader: { '.svg': 'copy', '.woff2': 'file' },
   logLevel: 'warning',
 };
-const pages = await build({ ...settings, entryPoints: { main: 'src/main.tsx', icon: 'src/styles/icon.svg' }, splitting: true });
+const pages = await build({ ...settings, entryPoints: { main: 'src/main.tsx', start: 'src/start.ts', icon: 'src/styles/icon.svg' }, splitting: true });
 // A shared worker is a script, not a module: it cannot import a file that it shares with the pages.
 const worker = await build({ ...settings, entryPoints: { events: 'src/events.worker.ts' }, format: 'iife' });
 const results = { ...pages.metafile.outputs, ...worker.metafile.outputs };
@@ -60,6 +60,7 @@ keep(main);
 
 const template = await readFile(path.join(here, 'src/index.html'), 'utf8');
 const page = template
+  .replace('{{start}}', asset(/^start-.*\.js$/))
   .replace('{{script}}', asset(/^main-.*\.js$/))
   // The browser requests imported files together with the main script, not after it.
   .replace('{{imports}}', early.map((name) => `<link rel="modulepreload" href="${base}assets/${name}" />`).join('\n    '))

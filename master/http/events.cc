@@ -99,7 +99,8 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
   const Request& request() const { return request_; }
   bool open() const { return open_; }
 
-  void begin(loop::Workers& serial) {
+  /// Sends the head. `after`: the number of the last event that the client does not get.
+  void begin(loop::Workers& serial, std::uint64_t after) {
     serial_ = &serial;
     Response head{
         200,
@@ -109,7 +110,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
       head.headers.emplace_back("Content-Encoding", "gzip");
       gzip_.emplace();
     }
-    head.body = encoded("retry: 2000\n\n");
+    head.body = encoded("id: " + std::to_string(after) + "\nretry: 2000\n\n");
     exchange_->begin(std::move(head), [weak = weak_from_this(), &serial] {
       serial.try_post([weak] {
         if (auto self = weak.lock()) self->open_ = false;
@@ -280,6 +281,7 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
       std::uint64_t after = 0;
       const std::string_view last = shared->header("last-event-id");
       std::from_chars(last.data(), last.data() + last.size(), after);
+      if (after == 0) after = parts->hub.last();
       auto client = std::make_shared<Client>(std::move(*shared), exchange, parts->gateway);
       // Subscribed before the head is sent: a client that reads data after the head misses no change.
       const auto subscription = parts->hub.subscribe(
@@ -287,7 +289,7 @@ void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
             serial->post([client, event] { client->add(event); });
           },
           after);
-      client->begin(parts->serial);
+      client->begin(parts->serial, after);
       parts->clients.push_back({std::move(client), subscription});
     });
   });

@@ -25,9 +25,14 @@ const std::string kTaskLogs = "/api/v1/task/logs";
 /// Decorator that adds the security headers to every reply.
 class Secured : public Exchange {
  public:
-  Secured(std::shared_ptr<Exchange> inner, bool tls) : inner_(std::move(inner)), tls_(tls) {}
+  /// `last_event`: number of the last event before the request, for a reply with data; 0: none.
+  Secured(std::shared_ptr<Exchange> inner, bool tls, std::uint64_t last_event)
+      : inner_(std::move(inner)), tls_(tls), last_event_(last_event) {}
   void respond(Response response) override {
     add_headers(response, tls_);
+    // A page that subscribes to later events misses no change, unless the subscription starts behind it.
+    if (last_event_ != 0 && response.status == 200)
+      response.headers.emplace_back("Det-Last-Event", std::to_string(last_event_));
     inner_->respond(std::move(response));
   }
   void begin(Response head, std::function<void()> closed) override {
@@ -48,6 +53,7 @@ class Secured : public Exchange {
  private:
   std::shared_ptr<Exchange> inner_;
   const bool tls_;
+  const std::uint64_t last_event_;
 };
 
 }  // namespace
@@ -62,6 +68,7 @@ struct Site::Impl {
   std::unique_ptr<Gateway> gateway;
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<EventStream> events;
+  loop::Hub* hub = nullptr;
   loop::Workers* serial = nullptr;
   bool tls = false, shell_ssh = false;
   Networks proxies;
@@ -83,8 +90,8 @@ struct Site::Impl {
   void handle(Request request, const std::shared_ptr<Exchange>& plain) {
     // Pages of tasks have security headers of their own.
     if (request.path.starts_with("/proxy/")) return proxy->handle(std::move(request), plain);
-    auto exchange = std::make_shared<Secured>(plain, tls);
     const std::string& path = request.path;
+    auto exchange = std::make_shared<Secured>(plain, tls, path.starts_with("/api/") ? hub->last() : 0);
     if (path == "/health" || path == "/info") {
       return exchange->respond({200,
                                 {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}},
@@ -211,6 +218,7 @@ void Site::start(Parts parts) {
       [&impl](std::function<void()> work) { asio::post(impl.io, std::move(work)); }, impl.tls,
       impl.shell_ssh);
   impl.events = std::make_unique<EventStream>(parts.hub, parts.serial, *impl.gateway, parts.rights);
+  impl.hub = &parts.hub;
   impl.serial = &parts.serial;
   impl.health = parts.health;
   impl.info = parts.info;

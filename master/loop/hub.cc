@@ -7,7 +7,8 @@
 
 namespace det::loop {
 
-Hub::Hub(std::size_t kept) : kept_(kept), next_event_(static_cast<std::uint64_t>(wall_now().micros)) {
+Hub::Hub(std::size_t kept)
+    : kept_(kept), next_event_(static_cast<std::uint64_t>(wall_now().micros)), last_(next_event_ - 1) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -45,6 +46,7 @@ void Hub::run() {
     if (auto* change = std::get_if<Change>(&*item)) {
       complete(*change);
       auto event = std::make_shared<const Event>(Event{next_event_++, std::move(*change)});
+      last_.store(event->id, std::memory_order_release);
       ring_.push_back(event);
       if (ring_.size() > kept_) ring_.pop_front();
       for (auto& [id, listener] : listeners_) listener(event);

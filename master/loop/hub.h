@@ -39,13 +39,15 @@ class Hub {
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  // Thread-safe. Each call blocks while the queue is full (65,536 entries).
+  // Thread-safe. Each call but last() blocks while the queue is full (65,536 entries).
 
   /// Publishes a change.
   void publish(Change change);
   /// Delivers all events published from now on. If `after` is not 0, first delivers the kept events with a
   /// larger number.
   Subscription subscribe(Listener listener, std::uint64_t after = 0);
+  /// Number of the last event. Data that is read after this call contains all changes up to it.
+  std::uint64_t last() const { return last_.load(std::memory_order_acquire); }
   /// Ends a subscription. The listener may still be called until the hub reaches this request, so it must own
   /// what it uses.
   void unsubscribe(Subscription subscription);
@@ -68,7 +70,8 @@ class Hub {
   Queue<std::variant<Change, Subscribe, Unsubscribe>> queue_{1 << 16};
   const std::size_t kept_;
   std::atomic<Subscription> next_subscription_{1};
-  std::uint64_t next_event_;
+  std::uint64_t next_event_;         ///< of the hub's thread
+  std::atomic<std::uint64_t> last_;  ///< next_event_ - 1
   std::deque<std::shared_ptr<const Event>> ring_;
   std::map<Subscription, Listener> listeners_;
   /// Trial of each task seen so far: log changes carry only the task. Cleared at 100,000 entries.

@@ -41,13 +41,21 @@ export interface SearchAnswer {
   pagination: Pagination;
 }
 
+const search = (query: SearchQuery, offset: number, limit: number, signal?: AbortSignal): Promise<Response> =>
+  request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal);
+
 export const searchExperiments = async (
   query: SearchQuery,
   offset: number,
   limit: number,
   signal?: AbortSignal,
-): Promise<SearchAnswer> =>
-  (await request('POST', '/api/v1/experiments-search', { ...query, offset, limit }, signal)).json();
+): Promise<SearchAnswer> => (await search(query, offset, limit, signal)).json();
+
+// As searchExperiments(), with the number of the last event that the answer contains.
+export async function searchWithEvent(query: SearchQuery, limit: number): Promise<{ answer: SearchAnswer; event: number }> {
+  const response = await search(query, 0, limit);
+  return { answer: await response.json(), event: Number(response.headers.get('Det-Last-Event')) };
+}
 
 export type Condition =
   | { kind: 'field'; columnName: string; operator: string; value?: JsonValue }

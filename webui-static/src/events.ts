@@ -97,8 +97,8 @@ class Events {
   private wanted = false;
   private stale = false; // data was loaded while the page was not attached
   private hiddenTimer = 0;
-  private first = Promise.resolve();
-  private settle: () => void = () => {};
+  private first = Promise.resolve(0);
+  private settle: (after: number) => void = () => {};
   private refused: () => void = () => {};
 
   start(refused: () => void): void {
@@ -108,7 +108,7 @@ class Events {
     this.stale = false;
     this.first = new Promise((resolve) => {
       this.settle = resolve;
-      setTimeout(resolve, SETTLE_MS);
+      setTimeout(() => resolve(0), SETTLE_MS);
     });
     document.addEventListener('visibilitychange', this.onVisibility);
     window.addEventListener('pagehide', this.leave);
@@ -129,10 +129,12 @@ class Events {
     this.link?.renew();
   }
 
-  // Resolves when the stream has been live, or 300 ms after start(). Data that is loaded afterwards misses no change.
-  async settled(): Promise<void> {
-    await this.first;
+  // Resolves when the stream has been live, or 300 ms after start(). Data that is loaded afterwards misses no change,
+  // and no data that contains the returned event; 0: not known.
+  async settled(): Promise<number> {
+    const after = await this.first;
     if (connection.value !== 'live') this.stale = true;
+    return after;
   }
 
   private readonly join = (): void => {
@@ -159,7 +161,7 @@ class Events {
     if ('change' in notice) return publish(notice.change);
     connection.value = notice.connection;
     if (notice.connection === 'connecting') return;
-    this.settle();
+    this.settle(notice.after ?? 0);
     if (notice.connection === 'lost' || !this.stale) return;
     this.stale = false;
     publish('everything');

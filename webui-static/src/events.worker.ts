@@ -6,6 +6,7 @@ const pages: Pages<MessagePort> = new Pages({
   open: () => stream.open(),
   close: () => stream.close(),
   renew: () => stream.renew(),
+  last: () => stream.last,
 });
 const stream = new EventStream((notice: Notice) => pages.send(notice));
 

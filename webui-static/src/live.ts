@@ -83,7 +83,9 @@ export function useLive<T>(
       try {
         await events.settled();
         const data = await latest.current.load(abort.signal);
-        if (!abort.signal.aborted) state.value = { key, data };
+        const before = state.value;
+        // The same data is not drawn again.
+        if (!abort.signal.aborted && !(before.key === key && before.data === data && !before.error)) state.value = { key, data };
       } catch (cause) {
         if (abort.signal.aborted) return;
         const error = cause instanceof ApiError ? cause : new ApiError(-1, String(cause));

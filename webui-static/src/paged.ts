@@ -41,6 +41,14 @@ export interface RowUpdates<T> {
   load: (ids: number[], signal: AbortSignal) => Promise<T[]>;
 }
 
+// The first rows, requested before the list is drawn. `isFresh` tells, once the event stream is live, whether they miss
+// no change.
+export interface Early<T> {
+  rows: Answer<T> | undefined; // once they have arrived
+  arrived: Promise<Answer<T> | undefined>; // undefined: the request has failed
+  isFresh: () => Promise<boolean>;
+}
+
 // Changed rows are requested at most this often, and this many at once.
 const ROW_GAP_MS = 2000;
 const ROWS_AT_ONCE = 100;
@@ -54,6 +62,7 @@ export class Store<T> {
   total: number | undefined;
   first = 0;
   last = PAGE_ROWS - 1;
+  isNew = true; // nothing was requested for it
 
   wanted(): number[] {
     const all = this.total === undefined ? [0] : pagesOf(this.first, this.last, this.total);
@@ -96,24 +105,26 @@ export class Store<T> {
 }
 
 // Rows loaded by `load`, reloaded on every change that `concerns` them. With `updates` an event about a loaded row
-// requests that row only. A new `key` discards the rows.
+// requests that row only. A new `key` discards the rows; `early` is then asked for the first ones.
 export function usePaged<T>(
   key: string,
   load: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer<T>>,
   concerns: (change: Change) => boolean,
   gapMs = 300,
   updates?: RowUpdates<T>,
+  early?: () => Early<T> | undefined,
 ): Paged<T> {
   const drawn = useSignal<{ key: string; version: number; error?: ApiError }>({ key, version: 0 });
-  const store = useRef<{ key: string; rows: Store<T> }>({ key, rows: new Store<T>() });
-  if (store.current.key !== key) store.current = { key, rows: new Store<T>() };
+  const store = useRef<{ key: string; rows: Store<T>; started: Early<T> | undefined }>();
+  if (store.current?.key !== key) store.current = { key, rows: new Store<T>(), started: early?.() };
+  const { rows, started } = store.current;
+  if (rows.total === undefined && started?.rows) rows.put(0, started.rows);
   const latest = useRef({ load, concerns, updates });
   latest.current = { load, concerns, updates };
   const refresher = useRef<Refresher>();
   // Not after the next paint: the request would wait for a page without rows to be painted.
   useLayoutEffect(() => {
     const abort = new AbortController();
-    const rows = store.current.rows;
     const redraw = (error?: ApiError): void => {
       drawn.value = { key, version: drawn.value.version + 1, error };
     };
@@ -127,9 +138,20 @@ export function usePaged<T>(
         redraw(error);
       }
     };
+    const drawEarly = async ({ rows: drawn, arrived, isFresh }: Early<T>): Promise<void> => {
+      const answer = drawn ?? (await arrived);
+      if (!answer || abort.signal.aborted) return;
+      if (!drawn) {
+        rows.put(0, answer);
+        redraw();
+      }
+      if (!(await isFresh())) rows.outdate();
+    };
     const own = new Refresher(
       () =>
         attempt(async () => {
+          if (started && rows.isNew) await drawEarly(started);
+          rows.isNew = false;
           await events.settled();
           for (let page = rows.wanted()[0]; page !== undefined; page = rows.wanted()[0]) {
             rows.put(page, await latest.current.load(page * PAGE_ROWS, PAGE_ROWS, abort.signal));
@@ -196,7 +218,6 @@ export function usePaged<T>(
       abort.abort();
     };
   }, [key]);
-  const { rows } = store.current;
   return {
     total: drawn.value.version > 0 || rows.total !== undefined ? rows.total : undefined,
     at: (index) => rows.pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS],

@@ -19,6 +19,7 @@ interface Stream {
   open: () => void;
   close: () => void;
   renew: () => void;
+  last: () => number; // number of the last event
 }
 
 export class Pages<P extends Port> {
@@ -34,7 +35,7 @@ export class Pages<P extends Port> {
   add(port: P, now: number): void {
     this.seen.set(port, now);
     this.expire(now);
-    port.postMessage({ connection: this.connection });
+    port.postMessage(this.connection === 'live' ? { connection: 'live', after: this.stream.last() } : { connection: this.connection });
     this.stream.open();
   }
 

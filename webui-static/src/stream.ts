@@ -77,8 +77,9 @@ export function backoff(attempt: number, random: number): number {
 
 export type Connection = 'connecting' | 'live' | 'lost';
 
-// A message of the stream to its pages. `refused`: the session has ended.
-export type Notice = { connection: Connection } | { change: Change } | { refused: true };
+// A message of the stream to its pages. `after`: number of the last event before a live connection. `refused`: the
+// session has ended.
+export type Notice = { connection: Connection; after?: number } | { change: Change } | { refused: true };
 
 // The connection counts as dead after this time without data; the master sends heartbeats every 15 s.
 const SILENCE_MS = 45000;
@@ -89,7 +90,6 @@ const MAX_STATES = 10000;
 // Keeps one connection between open() and close(), both idempotent.
 export class EventStream {
   private wanted = false;
-  private connected = false; // since open()
   private attempt = 0;
   private lastId = '';
   private readonly states = new Map<string, string>(); // newest state of experiments and trials
@@ -98,6 +98,11 @@ export class EventStream {
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly notify: (notice: Notice) => void) {}
+
+  // Number of the last event that was received or came before the connection; 0 before the first connection.
+  get last(): number {
+    return Number(this.lastId);
+  }
 
   open(): void {
     if (this.wanted) return;
@@ -108,7 +113,6 @@ export class EventStream {
 
   close(): void {
     this.wanted = false;
-    this.connected = false;
     this.lastId = '';
     this.states.clear(); // changes until the next open() are not seen
     self.removeEventListener('online', this.onOnline);
@@ -174,20 +178,18 @@ export class EventStream {
       return;
     }
     if (!response.ok || !response.body) throw new Error(`events: status ${response.status}`);
-    // Without an id the master cannot send what was missed.
-    const missed = this.connected && this.lastId === '';
-    this.connected = true;
     this.attempt = 0;
-    this.notify({ connection: 'live' });
-    if (missed) {
-      this.states.clear();
-      this.notify({ change: 'everything' });
-    }
+    let live = false;
     const parser = new EventParser();
     for await (const line of readLines(response.body)) {
       restartSilence();
       const message = parser.feed(line);
       if (parser.id !== '') this.lastId = parser.id;
+      // The master begins with the number of the last event before the stream.
+      if (!live && parser.id !== '') {
+        live = true;
+        this.notify({ connection: 'live', after: this.last });
+      }
       const change = message && toChange(message);
       if (change === 'everything') this.states.clear();
       else if (change) this.markSameState(change);

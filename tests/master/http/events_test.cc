@@ -64,6 +64,17 @@ TEST_CASE("the event stream requires a login") {
   CHECK(status_of(client.read_until("not logged in")) == 401);
 }
 
+TEST_CASE("a stream begins with the number of the event before it, and a reply tells the last one it contains") {
+  Bench bench;
+  const std::string before = std::to_string(bench.hub().last());
+  Client client(bench.port());
+  client.send(subscribe("good"));
+  CHECK(client.read_until("retry:").find("id: " + before + "\n") != std::string::npos);
+  Client reader(bench.port());
+  reader.send("GET /api/v1/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer good\r\n\r\n");
+  CHECK(reader.read_until("\r\n\r\n").find("Det-Last-Event: " + before + "\r\n") != std::string::npos);
+}
+
 TEST_CASE("a reconnecting subscriber receives the events it missed") {
   Bench bench;
   Client first(bench.port());

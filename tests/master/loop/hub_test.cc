@@ -49,6 +49,23 @@ TEST_CASE("listeners receive changes in order with growing ids") {
   CHECK(events[0]->id < events[1]->id);
 }
 
+TEST_CASE("a listener behind the last event receives exactly the later ones") {
+  Hub hub;
+  Ear first;
+  hub.subscribe(first.listener());
+  const std::uint64_t before = hub.last();
+  CHECK(before > 0);
+  hub.publish(experiment(1));
+  const auto events = first.wait(1);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]->id == before + 1);
+  CHECK(hub.last() == before + 1);
+  Ear late;
+  hub.subscribe(late.listener(), hub.last());
+  hub.publish(experiment(2));
+  CHECK(late.wait(1).at(0)->change.experiment == ExperimentId(2));
+}
+
 TEST_CASE("a resumed listener receives the missed events, or a gap marker when too many were missed") {
   Hub hub(2);
   Ear first;

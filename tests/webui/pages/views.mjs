@@ -125,6 +125,24 @@ export const views = [
     },
   ],
   [
+    'a change after the first answer of the list, and before the list is drawn, is shown',
+    async () => {
+      const headers = { 'X-Requested-With': 'det' };
+      const rename = (name) => page.request.patch(`${cluster.url}/api/v1/experiments/1`, { data: { name }, headers });
+      const { experiment } = await (await page.request.get(`${cluster.url}/api/v1/experiments/1`)).json();
+      let renamed;
+      await page.route('**/api/v1/experiments-search', async (route) => {
+        const response = await route.fetch();
+        if (!renamed) assert.ok((renamed = await rename('renamed in between')).ok(), await renamed.text());
+        await route.fulfill({ response });
+      });
+      await open('experiments');
+      await page.getByRole('link', { name: 'renamed in between' }).waitFor();
+      await page.unroute('**/api/v1/experiments-search');
+      await rename(experiment.name);
+    },
+  ],
+  [
     'signing out ends the session; the sign-in fits a phone too',
     async () => {
       await page.getByRole('button', { name: 'Sign out' }).click();

@@ -12,7 +12,7 @@ class Port {
 
 function fresh() {
   const calls: string[] = [];
-  const stream = { open: () => calls.push('open'), close: () => calls.push('close'), renew: () => calls.push('renew') };
+  const stream = { open: () => calls.push('open'), close: () => calls.push('close'), renew: () => calls.push('renew'), last: () => 8 };
   return { calls, pages: new Pages<Port>(stream) };
 }
 
@@ -40,11 +40,13 @@ test('a page that was dropped and reports again is attached again, and reloads',
   assert.deepEqual(late.got.slice(1), [{ alive: true }, { change: 'everything' }]);
 });
 
-test('a new page learns the state of the connection', () => {
+test('a new page learns the state of the connection and the last event before it', () => {
   const { pages } = fresh();
-  pages.add(new Port(), 0);
-  pages.send({ connection: 'live' });
+  const first = new Port();
+  pages.add(first, 0);
+  pages.send({ connection: 'live', after: 7 });
   const late = new Port();
   pages.add(late, 1);
-  assert.deepEqual(late.got, [{ connection: 'live' }]);
+  assert.deepEqual(first.got, [{ connection: 'connecting' }, { connection: 'live', after: 7 }]);
+  assert.deepEqual(late.got, [{ connection: 'live', after: 8 }]);
 });

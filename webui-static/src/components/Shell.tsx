@@ -1,5 +1,5 @@
 // The frame of every page: navigation, cluster name, command palette, the signed-in user, and the connection.
-import { useSignal } from '@preact/signals';
+import { useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLocation } from 'preact-iso';
 import { useEffect, useRef } from 'preact/hooks';
@@ -111,6 +111,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const { route } = useLocation();
   useEffect(() => followKeys(route), []);
   const error = useSignal<ApiError | undefined>(undefined);
+  const isLost = useComputed(() => connection.value === 'lost');
   const leave = (): void => {
     signOut().catch(
       (cause) => (error.value = cause instanceof ApiError ? cause : new ApiError(-1, String(cause))),
@@ -141,7 +142,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <Icon name="signout" />
         </button>
       </header>
-      {connection.value === 'lost' && (
+      {isLost.value && (
         <p class="banner" role="status">
           The connection to the master is lost: what you see may be out of date. Reconnecting…
         </p>

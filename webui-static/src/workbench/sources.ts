@@ -1,12 +1,13 @@
 // Where the rows of a run table come from: the master's search for experiments, the loaded trials of an experiment.
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useReducer } from 'preact/hooks';
 import * as api from '../api';
 import { withEvent, type ServerEvent } from '../events';
 import { useLive } from '../live';
 import { usePaged, type Paged, type RowUpdates } from '../paged';
 import type { Experiment, Trial } from '../wire';
 import { available, column } from './columns';
+import { takeFirstRows } from './firstRows';
 import { isFiner, matcher, parse, type Known, type Query } from './query';
 import { inOrder, ofExperiment, ofTrial, openKeys, valueOf, type Run, type RunKind } from './runs';
 import { keepsOrder, toSearch, withIds, type View } from './view';
@@ -66,21 +67,21 @@ const rowUpdates = (search: api.SearchQuery, projectId: number): RowUpdates<Run>
 });
 
 // The names of all columns that rows had so far: a query may name them when it finds nothing.
-function useNames(): { names: string[]; see: (rows: readonly Run[]) => void } {
-  const keys = useRef(new Set<string>());
-  const known = useRef(new WeakSet<Run>());
-  const count = useSignal(0);
-  const names = useMemo(() => [...available([], 'experiment'), ...[...keys.current].sort()], [count.value]);
-  const pending = useRef<Run[]>([]);
-  useEffect(() => {
-    for (const key of openKeys(pending.current)) keys.current.add(key);
-    count.value = keys.current.size;
-  });
-  const see = (rows: readonly Run[]): void => {
-    pending.current = rows.filter((run) => !known.current.has(run));
-    for (const run of pending.current) known.current.add(run);
-  };
-  return { names, see };
+class Names {
+  list = available([], 'experiment');
+  private readonly keys = new Set<string>();
+  private readonly seen = new WeakSet<Run>();
+
+  // Adds the columns of new rows. Returns true if there are any.
+  add(rows: readonly Run[]): boolean {
+    const fresh = rows.filter((run) => !this.seen.has(run));
+    for (const run of fresh) this.seen.add(run);
+    const before = this.keys.size;
+    for (const key of openKeys(fresh)) this.keys.add(key);
+    if (this.keys.size === before) return false;
+    this.list = [...available([], 'experiment'), ...[...this.keys].sort()];
+    return true;
+  }
 }
 
 // The experiments that stay above the others, in the order of the view.
@@ -88,7 +89,7 @@ function useTop(ids: readonly number[]): Run[] {
   const search = withIds({ text: '', sort: '', filter: JSON.stringify({ showArchived: true }) }, ids);
   const live = useLive(
     `top ${ids.join()}`,
-    async (signal) => (ids.length === 0 ? [] : (await api.searchExperiments({ ...search, projectId: 0 }, 0, ids.length, signal)).experiments.map(ofExperiment)),
+    async (signal) => (ids.length === 0 ? undefined : (await api.searchExperiments({ ...search, projectId: 0 }, 0, ids.length, signal)).experiments.map(ofExperiment)),
     (change) => change === 'everything' || (isOfRow(change) && ids.includes(change.experimentId ?? 0)),
     SORTED_GAP_MS,
   );
@@ -99,9 +100,8 @@ const ordered = (runs: readonly Run[], ids: readonly number[]): Run[] => ids.fla
 
 // The experiments of a project, or of all (0), that the view's query finds.
 export function useExperimentRuns(view: View, projectId: number): RunSource {
-  const { names, see } = useNames();
-  const known = toKnown(names, 'experiment');
-  const { query, mistake } = read(view.text, known);
+  const names = useMemo(() => new Names(), []);
+  const { query, mistake } = read(view.text, toKnown(names.list, 'experiment'));
   const search = toSearch(query, view);
   const kept = keepsOrder(view);
   const rows = usePaged<Run>(
@@ -114,17 +114,22 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
     (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState) || (!kept && isOfRow(change)),
     kept ? RELOAD_GAP_MS : SORTED_GAP_MS,
     kept ? rowUpdates(search, projectId) : undefined,
+    () => takeFirstRows({ ...search, projectId }),
   );
   const grouping = view.groups.length > 0;
   const finer = isFiner(query);
   const all = useAll(grouping || finer ? search : undefined, projectId);
   const top = useTop(view.top);
-  see(rows.loaded());
+  const grown = names.add(rows.loaded());
+  const again = useReducer((count: number) => count + 1, 0)[1];
+  useEffect(() => {
+    if (grown && view.text !== '') again(undefined); // the query may name these columns
+  });
   const found = useMemo(() => (finer ? all.runs?.filter(matcher(query, valueOf)) : all.runs), [all.runs, finer, view.text]);
   return {
     rows: finer ? { ...inMemory(found ?? []), total: found?.length, error: all.error, reload: all.reload } : rows,
-    names,
-    known,
+    names: names.list,
+    known: useMemo(() => toKnown(names.list, 'experiment'), [names.list]),
     query,
     mistake,
     grouped: grouping ? (found ?? []) : undefined,
@@ -150,9 +155,10 @@ function useAll(search: api.SearchQuery | undefined, projectId: number): AllRuns
   const many = useSignal(false);
   const live = useLive(
     key,
-    async (signal): Promise<Loaded> => {
+    async (signal): Promise<Loaded | undefined> => {
+      if (!search) return undefined;
       let [runs, total]: [Run[], number] = [[], 0];
-      while (search && runs.length < MAX_LOADED) {
+      while (runs.length < MAX_LOADED) {
         const answer = await api.searchExperiments({ ...search, projectId }, runs.length, PORTION, signal);
         runs = [...runs, ...answer.experiments.map(ofExperiment)];
         total = answer.pagination.total;
