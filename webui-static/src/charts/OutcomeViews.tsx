@@ -25,7 +25,7 @@ function History({ trials, metricName, smallerIsBetter }: Props) {
   const y = linear(metricName, all.map(({ value }) => value));
   if (all.length < 2 || isConstant(y)) return null;
   const rank = ranks(trials, smallerIsBetter);
-  const x = linear('trial', [1, all.length]);
+  const x = { ...linear('trials in the order of their start', [1, all.length]), isWhole: true };
   const dots = all.map(({ trial, value }, at) => ({
     trial,
     x: share(x, at + 1),
