@@ -1,4 +1,5 @@
 // A scatter plot of trials, as SVG. Positions are parts 0..1 of the axes.
+import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { useWidth } from '../components/width';
 import type { Trial } from '../wire';
@@ -6,12 +7,11 @@ import { hovered } from '../workbench/selection';
 import type { Dimension } from './search';
 import { ticks } from './ticks';
 
-const HEIGHT = 256;
+const HEIGHT = 248;
 const LEAST_SIDE = 40; // left of the plot
 const SIGN = 7; // width of a digit of the ticks
-// Below the plot are the ticks and the name of the axis, above it the name of the other axis.
-const TOP = 24;
-const BOTTOM = 40;
+const TOP = 12;
+const BOTTOM = 40; // ticks and the name of the axis; the title names the other axis
 // Ticks of the y axis, and pixels of the x axis for each of its ticks.
 const Y_TICKS = 5;
 const APART = 72;
@@ -36,9 +36,10 @@ interface Props {
   y: Dimension;
   dots: readonly Dot[];
   path?: readonly { x: number; y: number }[]; // a line through some positions
+  children?: ComponentChildren; // controls below the plot
 }
 
-export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
+export function Scatter({ title, note, panel, x, y, dots, path = [], children }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const yTicks = ticks(y, Y_TICKS);
   const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
@@ -71,9 +72,6 @@ export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
               </text>
             </g>
           ))}
-          <text x={0} y={12} class="axis-name">
-            {y.name}
-          </text>
           <text x={(side + width) / 2} y={HEIGHT - 6} text-anchor="middle" class="axis-name">
             {x.name}
             {x.kind === 'log' && ', log scale'}
@@ -95,6 +93,7 @@ export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
           ))}
         </svg>
       </div>
+      {children}
     </figure>
   );
 }
