@@ -253,6 +253,8 @@ const listing = [
       await page.getByText('Views', { exact: true }).click();
       await page.getByLabel('Name of the view').fill('slow ones');
       await page.keyboard.press('Enter');
+      // Another address cancels the request that saves the view.
+      await page.getByText('Views (1)').waitFor();
       await page.goto(`${cluster.url}/det/experiments`);
       await page.getByText('Views (1)').click();
       await page.getByRole('button', { name: 'slow ones', exact: true }).click();

@@ -112,7 +112,7 @@ export function metric(value: number | string | null | undefined): string {
   if (typeof value === 'string') return value;
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-4) return value.toExponential(3);
+  if (size >= 1e6 || size < 1e-4) return Number(value.toPrecision(4)).toExponential();
   if (Number.isInteger(value)) return String(value);
   return String(Number(value.toPrecision(5)));
 }
@@ -120,7 +120,8 @@ export function metric(value: number | string | null | undefined): string {
 // A metric with the zeros at its end, so that the points of a column are below each other.
 export const digits = (value: number | string | null | undefined): string => {
   const text = metric(value);
-  return typeof value === 'number' && /^-?\d+\.\d+$/.test(text) ? value.toPrecision(5) : text;
+  if (typeof value !== 'number') return text;
+  return text.includes('e') ? value.toExponential(3) : text.includes('.') ? value.toPrecision(5) : text;
 };
 
 // The decimal places of a column of numbers: as many as they have, and no more than the smallest needs for three digits.
@@ -139,7 +140,7 @@ export function grouped(value: number): string {
   return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (part === undefined ? '' : `.${part}`);
 }
 
-// A number on an axis: "1,000", "0.25", "2.000e+6".
+// A number on an axis: "1,000", "0.25", "2e+6".
 export const axisNumber = (value: number): string =>
   Number.isInteger(value) && Math.abs(value) < 1e6 ? grouped(value) : metric(value);
 

@@ -16,7 +16,9 @@ export const comparing = [
       await page.getByRole('group', { name: 'Chosen experiments' }).getByRole('link', { name: 'Compare' }).click();
       await page.waitForURL(/\/det\/experiments\?.*panels=compare$/);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
-      const summary = page.getByRole('region', { name: 'Summary' });
+      // The values may be equal.
+      await page.getByLabel('Only differences').uncheck();
+      const summary = page.getByRole('rowgroup', { name: 'Summary' });
       // "0.5 best", "0.4 −0.1": read at once, because the runs report on. The last one may not have reported yet.
       await until(() => {
         const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
@@ -28,7 +30,7 @@ export const comparing = [
       const [first] = shown[0].split(/\s/);
       for (const text of shown.slice(1)) assert.equal(/[+−]\d/.test(text), text.split(/\s/)[0] !== first, shown.join(' | '));
       const colors = (of) => of.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
-      assert.deepEqual((await colors(summary.locator('.swatch'))).sort(), (await colors(page.locator('button.eye[aria-pressed="true"]'))).sort());
+      assert.deepEqual((await colors(page.locator('.compare thead .swatch'))).sort(), (await colors(page.locator('button.eye[aria-pressed="true"]'))).sort());
       await audit('compare');
     },
   ],
@@ -58,11 +60,16 @@ export const comparing = [
     },
   ],
   [
-    'the others are compared with a pinned run',
+    'the others are compared with a pinned run, or with the chosen baseline',
     async () => {
       await open(`${COMPARED}&panels=compare&top=3`);
-      await until(() => /^experiment 3/.test(document.querySelector('[aria-label="Summary"] thead th:nth-child(2) .quiet')?.textContent ?? ''));
-      assert.equal(await page.locator('[aria-label="Summary"] thead th').count(), 4);
+      const first = (id) =>
+        until((wanted) => document.querySelector('.compare thead th:nth-child(2) .quiet')?.textContent === `experiment ${wanted}`, id);
+      await first(3);
+      assert.equal(await page.locator('.compare thead th').count(), 4);
+      await page.getByRole('button', { name: 'Set as baseline: experiment 2' }).click();
+      await first(2);
+      await page.getByRole('rowgroup', { name: 'Hyperparameters' }).getByRole('row', { name: 'learning_rate' }).getByText('+0.1').waitFor();
     },
   ],
   [
@@ -98,15 +105,24 @@ export const comparing = [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
       await open(`${COMPARED}&panels=compare`);
-      await untilText('1 of 2 differ');
-      const values = page.getByRole('region', { name: 'Hyperparameters' });
-      assert.deepEqual(
-        await values.locator('tbody tr').allInnerTexts(),
-        ['learning_rate\t0.1\t0.2\t0.3'],
-      );
-      await page.getByLabel('Show equal values').check();
+      const values = page.getByRole('rowgroup', { name: 'Hyperparameters' });
+      const named = () => values.getByRole('row').allInnerTexts();
+      await values.getByText('learning_rate').waitFor();
+      assert.deepEqual(await named(), ['Hyperparameters', 'learning_rate\t0.1\t0.2 +0.1\t0.3 +0.2']);
+      assert.equal(await page.locator('.compare thead').count(), 1);
+      assert.equal(await page.getByRole('rowheader', { name: 'Searcher' }).count(), 0);
+      await page.getByLabel('Only differences').uncheck();
       await until(() => location.search.includes('same=1'));
-      assert.equal(await values.locator('tbody tr').count(), 2);
+      await page.getByRole('rowheader', { name: 'Searcher' }).waitFor();
+      assert.equal((await named()).length, 3);
+      // The heads stay above the rows.
+      await page.setViewportSize({ width: 1300, height: 480 });
+      const table = page.getByRole('region', { name: 'Values' });
+      await table.evaluate((frame) => frame.scrollTo(0, 1000));
+      const [top, head] = await table.evaluate((frame) => [frame, frame.querySelector('thead th')].map((one) => one.getBoundingClientRect().top));
+      assert.ok(await table.evaluate((frame) => frame.scrollTop > 0));
+      assert.ok(head - top <= 1, `the head is ${head - top} pixels below the frame`);
+      await page.setViewportSize({ width: 1300, height: 900 });
       await part('Configuration');
       await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
       await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
@@ -140,8 +156,12 @@ export const comparing = [
       await open('compare?trials=1,3,x');
       await page.waitForURL(/\/det\/trials\?ids=1,3&.*panels=compare/);
       await untilText('2 trials');
+      // Trials of several experiments name them: in the table and in the comparison.
+      await page.getByRole('region', { name: 'Trials' }).getByRole('link', { name: 'number 3' }).waitFor();
+      const heads = page.locator('.compare thead');
+      assert.match(await heads.locator('th').nth(2).innerText(), /trial 3\s+number 3\s+\(3\)/);
       await audit('compare-trials');
-      await page.getByRole('region', { name: 'Summary' }).getByRole('link', { name: 'trial 3' }).click();
+      await heads.getByRole('link', { name: 'trial 3', exact: true }).click();
       await page.waitForURL('**/det/trials/3');
       await open('trials');
       await untilText('No trials chosen');

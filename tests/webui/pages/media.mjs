@@ -107,6 +107,14 @@ export const media = [
       assert.equal(await page.textContent('.markdown h1, .markdown h2, .markdown h3'), 'Head');
       await page.reload();
       await untilBright(2, 210);
+      // On a phone a run has a line of its own with its whole name.
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.reload();
+      await untilBright(2, 210);
+      const names = await page.locator('.media-head a').evaluateAll((all) => all.map((one) => [one.innerText === one.title, one.getBoundingClientRect().right <= innerWidth - 24]));
+      assert.deepEqual(names, [[true, true], [true, true]]);
+      await audit('phone-media');
+      await page.setViewportSize({ width: 1300, height: 900 });
     },
   ],
   [

@@ -54,7 +54,7 @@ export const searching = [
       assert.equal(await page.locator('figure').count(), 1);
       const axes = await page.$$eval('figure[data-panel="parallel"] g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
       assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);
-      assert.deepEqual(axes[1], ['learning_rate', '0.1', '0.55', '1']);
+      assert.deepEqual(axes[1], ['learning_rate', '0.1', '0.6', '1']);
       assert.deepEqual(axes[2], ['accuracy', '0.23407']);
       await audit('hyperparameters-words');
     },

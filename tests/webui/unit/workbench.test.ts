@@ -1,7 +1,6 @@
 // Groups, order and selection of runs; outcomes; brushes; bands of groups.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { against, bestPlace } from '../../../webui-static/src/compare/subjects';
 import { toBands } from '../../../webui-static/src/charts/bands';
 import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
@@ -126,14 +125,4 @@ test('runs without a reported metric are not among the first that are drawn', ()
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], [1]).map(({ id }) => id), [1]);
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], undefined, [1]).map(({ id }) => id), [1, 2]);
   assert.deepEqual(drawnRuns([reported(1, 0), reported(2, 100)], [2], [1]).map(({ id }) => id), [2]);
-});
-
-test('a comparison marks the best value and gives the difference from the first', () => {
-  assert.equal(bestPlace([0.5, undefined, 0.7], false), 2);
-  assert.equal(bestPlace([0.5, undefined, 0.7], true), 0);
-  assert.equal(bestPlace([undefined], true), undefined);
-  assert.equal(against(0.75, 0.5), '+0.25');
-  assert.equal(against(0.5, 0.75), '−0.25');
-  assert.equal(against(undefined, 0.75), '');
-  assert.equal(against(0.7500000001, 0.75), '');
 });

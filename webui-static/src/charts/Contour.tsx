@@ -5,12 +5,21 @@ import { metric } from '../format';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { finer, isoLines, levels, step, surface } from './surface';
-import { marks, metricOf, position, type Dimension } from './search';
+import { metricOf, position, type Dimension } from './search';
+import { ticks } from './ticks';
 
-const HEIGHT = 320;
-const SIDE = 56;
-const TOP = 8;
-const BOTTOM = 36;
+const HEIGHT = 360;
+const LEAST_SIDE = 40; // left of the plot
+const SIGN = 7; // width of a digit of the ticks
+// Below the plot are the ticks, the name of the axis and the key of the colors, above it the name of the other axis.
+const TOP = 24;
+const BOTTOM = 76;
+// Ticks of the y axis, and pixels of the x axis for each of its ticks.
+const Y_TICKS = 5;
+const APART = 72;
+// Pixels of a color in the key.
+const KEY_WIDTH = 52;
+const KEY_HEIGHT = 10;
 // Cells of the computed surface; drawn are FINER times as many in either direction.
 const COLUMNS = 60;
 const ROWS = 40;
@@ -23,6 +32,8 @@ interface Props {
   y: Dimension;
   smallerIsBetter: boolean;
 }
+
+const nameOf = ({ name, kind }: Dimension): string => (kind === 'log' ? `${name}, log scale` : name);
 
 type Place = (part: number) => number;
 
@@ -75,6 +86,33 @@ const Dots = ({ all, along, up }: { all: readonly ScoredTrial[]; along: Place; u
   </>
 );
 
+// Levels as texts with as many digits as make them differ, at most those of the tables.
+function levelTexts(all: readonly number[]): string[] {
+  for (let digits = 2; digits < 5; digits++) {
+    const texts = all.map((level) => metric(Number(level.toPrecision(digits))));
+    if (new Set(texts).size === all.length) return texts;
+  }
+  return all.map(metric);
+}
+
+// The colors from the lowest to the highest values, with the levels between them.
+function Key({ all, smallerIsBetter, left }: { all: readonly number[]; smallerIsBetter: boolean; left: number }) {
+  const texts = levelTexts(all);
+  const y = HEIGHT - 28;
+  return (
+    <g>
+      {Array.from({ length: all.length + 1 }, (_, at) => (
+        <rect key={at} class={`contour key heat-${smallerIsBetter ? STEPS - 1 - at : at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
+      ))}
+      {texts.map((text, at) => (
+        <text key={at} x={left + (at + 1) * KEY_WIDTH} y={y + KEY_HEIGHT + 13} text-anchor="middle">
+          {text}
+        </text>
+      ))}
+    </g>
+  );
+}
+
 export function Contour({ trials, x, y, smallerIsBetter }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const scored = trials.flatMap((trial): ScoredTrial[] => {
@@ -84,7 +122,9 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
   });
   const grid = surface(scored, COLUMNS, ROWS);
   const all = levels(grid, STEPS);
-  const along = (part: number): number => SIDE + part * (width - SIDE - 12);
+  const yTicks = ticks(y, Y_TICKS);
+  const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
+  const along = (part: number): number => side + part * (width - side - 12);
   const up = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
   const cells = bands(grid, all, smallerIsBetter, along, up);
   return (
@@ -100,21 +140,25 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
               .join('')}
           />
         ))}
-        <line class="axis" x1={SIDE} x2={width - 12} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
-        <line class="axis" x1={SIDE} x2={SIDE} y1={TOP} y2={HEIGHT - BOTTOM} />
-        {marks(y).map((mark) => (
-          <text key={mark.at} x={SIDE - 6} y={Math.max(TOP + 8, up(mark.at) + 4)} text-anchor="end">
-            {mark.text}
+        <line class="axis" x1={side} x2={width - 12} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
+        <line class="axis" x1={side} x2={side} y1={TOP} y2={HEIGHT - BOTTOM} />
+        {yTicks.map((tick) => (
+          <text key={tick.at} x={side - 6} y={up(tick.at) + 4} text-anchor="end">
+            {tick.text}
           </text>
         ))}
-        {marks(x).map((mark) => (
-          <text key={mark.at} x={along(mark.at)} y={HEIGHT - BOTTOM + 14} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
-            {mark.text}
+        {ticks(x, Math.max(2, Math.floor((width - side) / APART))).map((tick) => (
+          <text key={tick.at} x={Math.min(along(tick.at), width - (SIGN * tick.text.length) / 2)} y={HEIGHT - BOTTOM + 14} text-anchor="middle">
+            {tick.text}
           </text>
         ))}
-        <text class="axis-name" x={along(0.5)} y={HEIGHT - 4} text-anchor="middle">
-          {x.name}
+        <text class="axis-name" x={0} y={12}>
+          {nameOf(y)}
         </text>
+        <text class="axis-name" x={(side + width) / 2} y={HEIGHT - BOTTOM + 32} text-anchor="middle">
+          {nameOf(x)}
+        </text>
+        <Key all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} />
         <Dots all={scored} along={along} up={up} />
       </svg>
     </div>

@@ -8,8 +8,9 @@ import type { Query } from '../workbench/query';
 import { hovered } from '../workbench/selection';
 import { HeatMap, ImportanceBars } from './ImportanceView';
 import { Scatter, shade } from './Scatter';
-import { dimensions, isConstant, marks, metricOf, objective, position, ranks, share, type Dimension } from './search';
+import { dimensions, isConstant, metricOf, objective, position, ranks, share, type Dimension } from './search';
 import { brushed, brushTests } from './brush';
+import { endMarks } from './ticks';
 
 const HEIGHT = 300;
 const TOP = 40;
@@ -139,7 +140,7 @@ function ParallelAxis({ nameY, side, at, room, chip, ...brush }: AxisProps) {
       <text x={x} y={nameY} text-anchor="middle" class="axis-name">
         {dimension.name}
       </text>
-      {marks(dimension).map((mark) =>
+      {endMarks(dimension).map((mark) =>
         // The only mark of a constant axis is below it where there is no room beside it.
         mark.at === 0 || mark.at === 1 || (isConstant(dimension) && isTight) ? (
           <text key={mark.at} x={x} y={mark.at === 1 ? height(1) - 6 : height(0) + 14} text-anchor="middle">
@@ -189,7 +190,7 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
   // Names that would overlap are in two rows.
   const room = (width - 2 * side) / Math.max(1, last);
   const crowded = axes.some(({ name }, i) => (name.length + (axes[i + 1]?.name.length ?? 0)) / 2 > room / NAME_WIDTH);
-  const inner = axes.flatMap((axis) => marks(axis).filter(({ at }) => at > 0 && at < 1));
+  const inner = axes.flatMap((axis) => endMarks(axis).filter(({ at }) => at > 0 && at < 1));
   const chip = Math.min(room - 2 * MARK_GAP, Math.max(0, ...inner.map(({ text }) => chipWidth(text))));
   // The best trials are drawn last, on top.
   const order = [...trials].sort((a, b) => (rank.get(b.id) ?? 2) - (rank.get(a.id) ?? 2));

@@ -1,6 +1,6 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
-import { metric, percent } from '../format';
+import { digits, metric, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
@@ -59,7 +59,7 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
                 <td key={column} class={cell.mean === undefined ? '' : `heat-${warmth(cell.mean)}`} title={`${cell.count} trials`}>
-                  {metric(cell.mean)}
+                  {digits(cell.mean)}
                 </td>
               ))}
             </tr>

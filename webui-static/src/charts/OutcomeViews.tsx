@@ -25,7 +25,7 @@ function History({ trials, metricName, smallerIsBetter }: Props) {
   const y = linear(metricName, all.map(({ value }) => value));
   if (all.length < 2 || isConstant(y)) return null;
   const rank = ranks(trials, smallerIsBetter);
-  const x = linear('trial', [1, all.length]);
+  const x = { ...linear('trials in the order of their start', [1, all.length]), isWhole: true };
   const dots = all.map(({ trial, value }, at) => ({
     trial,
     x: share(x, at + 1),
@@ -80,36 +80,35 @@ function Pareto({ trials, metricName, smallerIsBetter }: Props) {
       </button>
     </span>
   );
-  const [x, y] = [linear(goals[0].name, all.map((one) => one.x)), linear(goals[1].name, all.map((one) => one.y))];
+  // No trial may have both metrics.
+  const axis = (name: string, values: number[]): Dimension => linear(name, values.length > 0 ? values : [0, 1]);
+  const [x, y] = [axis(goals[0].name, all.map((one) => one.x)), axis(goals[1].name, all.map((one) => one.y))];
   return (
-    <div>
-      {all.length > 0 && (
-        <Scatter
-          title={`${goals[1].name} and ${goals[0].name}`}
-          note={`${counted(best.length, 'trial')} no other beats`}
-          panel="pareto"
-          x={x}
-          y={y}
-          path={best.map((one) => ({ x: share(x, one.x), y: share(y, one.y) }))}
-          dots={all.map((one) => ({
-            trial: one.trial,
-            x: share(x, one.x),
-            y: share(y, one.y),
-            shade: onFront.has(one.trial.id) ? 'shade-0' : 'shade-3',
-            title: `trial ${one.trial.id}: ${goals[0].name} ${metric(one.x)}, ${goals[1].name} ${metric(one.y)}`,
-          }))}
-        />
-      )}
+    <Scatter
+      title={`${goals[1].name} over ${goals[0].name}`}
+      note={`Pareto front: ${counted(best.length, 'trial')}`}
+      panel="pareto"
+      x={x}
+      y={y}
+      path={best.map((one) => ({ x: share(x, one.x), y: share(y, one.y) }))}
+      dots={all.map((one) => ({
+        trial: one.trial,
+        x: share(x, one.x),
+        y: share(y, one.y),
+        shade: onFront.has(one.trial.id) ? 'shade-0' : 'shade-3',
+        title: `trial ${one.trial.id}: ${goals[0].name} ${metric(one.x)}, ${goals[1].name} ${metric(one.y)}`,
+      }))}
+    >
       <div class="controls">
         {choice(0, 'X metric')}
         {choice(1, 'Y metric')}
       </div>
-    </div>
+    </Scatter>
   );
 }
 
 export const Outcomes = (props: Props) => (
-  <section aria-label="Outcomes" class="charts">
+  <section aria-label="Outcomes" class="charts outcomes">
     <History {...props} />
     <Pareto {...props} />
   </section>

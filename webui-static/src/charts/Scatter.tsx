@@ -1,15 +1,20 @@
 // A scatter plot of trials, as SVG. Positions are parts 0..1 of the axes.
+import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { useWidth } from '../components/width';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { marks, type Dimension } from './search';
+import type { Dimension } from './search';
+import { ticks } from './ticks';
 
-const HEIGHT = 240;
-const LEAST_SIDE = 64; // left of the plot
-const SIGN = 7; // width of a digit of the marks
+const HEIGHT = 248;
+const LEAST_SIDE = 40; // left of the plot
+const SIGN = 7; // width of a digit of the ticks
 const TOP = 12;
-const BOTTOM = 32;
+const BOTTOM = 40; // ticks and the name of the axis; the title names the other axis
+// Ticks of the y axis, and pixels of the x axis for each of its ticks.
+const Y_TICKS = 5;
+const APART = 72;
 
 // Five steps from best to worst. Classes, because the Content-Security-Policy forbids inline styles.
 export const shade = (rank: number | undefined): string =>
@@ -31,11 +36,13 @@ interface Props {
   y: Dimension;
   dots: readonly Dot[];
   path?: readonly { x: number; y: number }[]; // a line through some positions
+  children?: ComponentChildren; // controls below the plot
 }
 
-export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
+export function Scatter({ title, note, panel, x, y, dots, path = [], children }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...marks(y).map(({ text }) => text.length)));
+  const yTicks = ticks(y, Y_TICKS);
+  const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
   // Margins keep the dots off the axes.
   const along = (part: number): number => side + 10 + part * (width - side - 26);
   const up = (part: number): number => HEIGHT - BOTTOM - 8 - part * (HEIGHT - TOP - BOTTOM - 8);
@@ -43,26 +50,32 @@ export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
     <figure class="chart" aria-label={title} data-panel={panel}>
       <figcaption>
         {title}
-        {x.kind === 'log' && <span class="quiet"> logarithmic</span>}
         {note && <span class="quiet"> {note}</span>}
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           <line class="axis" x1={side} x2={width - 8} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
           <line class="axis" x1={side} x2={side} y1={TOP} y2={HEIGHT - BOTTOM} />
-          {marks(y).map((mark) => (
-            <g key={mark.at}>
-              {mark.at > 0 && <line class="rung" x1={side} x2={width - 8} y1={up(mark.at)} y2={up(mark.at)} />}
-              <text x={side - 8} y={up(mark.at) + 4} text-anchor="end">
-                {mark.text}
+          {yTicks.map((tick) => (
+            <g key={tick.at}>
+              <line class="rung" x1={side} x2={width - 8} y1={up(tick.at)} y2={up(tick.at)} />
+              <text x={side - 8} y={up(tick.at) + 4} text-anchor="end">
+                {tick.text}
               </text>
             </g>
           ))}
-          {marks(x).map((mark) => (
-            <text key={mark.at} x={along(mark.at)} y={HEIGHT - 8} text-anchor={mark.at === 1 ? 'end' : mark.at === 0 ? 'start' : 'middle'}>
-              {mark.text}
-            </text>
+          {ticks(x, Math.max(2, Math.floor((width - side) / APART))).map((tick) => (
+            <g key={tick.at}>
+              <line class="axis" x1={along(tick.at)} x2={along(tick.at)} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM + 4} />
+              <text x={Math.min(along(tick.at), width - (SIGN * tick.text.length) / 2)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+                {tick.text}
+              </text>
+            </g>
           ))}
+          <text x={(side + width) / 2} y={HEIGHT - 6} text-anchor="middle" class="axis-name">
+            {x.name}
+            {x.kind === 'log' && ', log scale'}
+          </text>
           {path.length > 1 && <polyline class="front" points={path.map((one) => `${along(one.x)},${up(one.y)}`).join(' ')} />}
           {dots.map((dot) => (
             <a key={dot.trial.id} href={paths.trial(dot.trial.id)} aria-label={`Trial ${dot.trial.id}`} tabIndex={-1}>
@@ -80,6 +93,7 @@ export function Scatter({ title, note, panel, x, y, dots, path = [] }: Props) {
           ))}
         </svg>
       </div>
+      {children}
     </figure>
   );
 }

@@ -10,7 +10,10 @@ export interface Dimension {
   words: string[]; // for kind 'words', in order
   min: number;
   max: number;
+  isWhole?: boolean; // all values are integers
 }
+
+const whole = (values: readonly JsonValue[]): { isWhole?: true } => (values.every(Number.isInteger) ? { isWhole: true } : {});
 
 type Flat = Map<string, JsonValue>;
 
@@ -50,7 +53,7 @@ function fromConfig(name: string, config: JsonObject, values: readonly JsonValue
   const numbers = values.filter((value) => typeof value === 'number');
   if (numbers.length < values.length) return undefined;
   const ends = [bound(config.minval), bound(config.maxval), ...numbers];
-  return { name, kind: log ? 'log' : 'linear', words: [], min: Math.min(...ends), max: Math.max(...ends) };
+  return { name, kind: log ? 'log' : 'linear', words: [], min: Math.min(...ends), max: Math.max(...ends), ...whole(ends) };
 }
 
 // The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
@@ -69,7 +72,7 @@ export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue
     if (found) return [found];
     const numbers = values.filter((value) => typeof value === 'number');
     if (numbers.length < values.length) return [{ name, kind: 'words', words, min: 0, max: words.length - 1 }];
-    return [{ name, kind: 'linear', words: [], min: Math.min(...numbers), max: Math.max(...numbers) }];
+    return [{ name, kind: 'linear', words: [], min: Math.min(...numbers), max: Math.max(...numbers), ...whole(numbers) }];
   });
 }
 

@@ -20,6 +20,7 @@ import {
   rangeOf,
   rangeText,
   totalRows,
+  available,
   totals,
   utilization,
   day,
@@ -155,6 +156,7 @@ function Summary({ account }: { account: Account }) {
   const seconds = cells.reduce((sum, cell) => sum + cell.total, 0);
   const mean = average(seconds, range.fromMs, range.toMs);
   const share = utilization(cells);
+  const isPartial = cells.some(({ total, capacity }) => total > 0 && capacity === 0);
   return (
     <>
       <p class="figure">
@@ -168,7 +170,9 @@ function Summary({ account }: { account: Account }) {
       {share !== undefined && (
         <p class="figure">
           <strong>{percent(share)}</strong>
-          <span class="quiet">of the available slots</span>
+          <span class="quiet">
+            of the {amount(available(cells) / 3600)} slot-hours that were available{isPartial && ', as far as recorded'}
+          </span>
         </p>
       )}
     </>

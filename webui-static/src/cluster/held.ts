@@ -151,10 +151,13 @@ export function totals(cells: readonly Cell[], by: By): [string, number][] {
 export const average = (seconds: number, fromMs: number, toMs: number): number =>
   toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
 
+// Slot-seconds that were available, as far as recorded.
+export const available = (cells: readonly Cell[]): number => cells.reduce((sum, cell) => sum + cell.capacity, 0);
+
 // Used share of the recorded capacity; undefined when none was recorded.
 export function utilization(cells: readonly Cell[]): number | undefined {
   const known = cells.filter((cell) => cell.capacity > 0);
-  const there = known.reduce((sum, cell) => sum + cell.capacity, 0);
+  const there = available(cells);
   return there > 0 ? known.reduce((sum, cell) => sum + cell.total, 0) / there : undefined;
 }
 

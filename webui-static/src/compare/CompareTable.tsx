@@ -1,28 +1,49 @@
-// Tables with a column per compared subject.
-import { Fragment, type ComponentChildren } from 'preact';
+// The comparison table: a column per compared subject under one head that stays in sight, rows in sections.
+import { Fragment } from 'preact';
 import { paths, useQuery } from '../address';
 import { Name } from '../components/Name';
+import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
-import type { Row, Subject } from './subjects';
+import { counted } from '../format';
+import { experimentTitle } from '../workbench/runs';
+import { onlyDiffering, type Cell, type Section } from './rows';
+import { idOf, type Subject } from './subjects';
 
-const nameOf = (one: Subject): string => (one.path === 'trial' ? one.name : one.experiment.name || one.name);
+interface HeadProps {
+  one: Subject;
+  isNamed: boolean; // with the experiment of a trial
+  isFirst: boolean;
+  setBaseline: (() => void) | undefined; // undefined: nothing to compare with
+}
 
-export const SubjectHeads = ({ all }: { all: Subject[] }) => (
-  <tr>
-    <th scope="col" class="corner">
-      <span class="hidden">Name</span>
-    </th>
-    {all.map((one) => (
-      <th scope="col" key={one.name}>
-        <a class="one-line" href={one.path === 'trial' && one.trial ? paths.trial(one.trial.id) : paths.experiment(one.experiment.id)} title={one.experiment.name} aria-label={nameOf(one)}>
-          {one.color && <Swatch color={one.color} />}
-          <Name text={nameOf(one)} />
+// Name and id of a run; below a trial the name and id of its experiment, unless all have the same one.
+function Head({ one, isNamed, isFirst, setBaseline }: HeadProps) {
+  const { experiment, trial } = one;
+  const ofTrial = one.path === 'trial' && trial !== undefined;
+  const name = ofTrial ? one.name : experiment.name || one.name;
+  return (
+    <th scope="col">
+      <a class="one-line" href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name} aria-label={name}>
+        {one.color && <Swatch color={one.color} />}
+        <Name text={name} />
+      </a>
+      {ofTrial && isNamed && (
+        <a class="one-line quiet" href={paths.experiment(experiment.id)} title={experiment.name}>
+          <Name text={experimentTitle(experiment)} />
         </a>
-        <div class="quiet one-line">{one.path === 'trial' ? <Name text={one.experiment.name} /> : one.name}</div>
-      </th>
-    ))}
-  </tr>
-);
+      )}
+      {!ofTrial && <div class="quiet one-line">{one.name}</div>}
+      {setBaseline &&
+        (isFirst ? (
+          <span class="quiet baseline">Baseline</span>
+        ) : (
+          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} onClick={setBaseline}>
+            Set as baseline
+          </button>
+        ))}
+    </th>
+  );
+}
 
 // A long name with line breaks allowed after dots and underscores.
 const Broken = ({ name }: { name: string }) => (
@@ -36,53 +57,72 @@ const Broken = ({ name }: { name: string }) => (
   </>
 );
 
-export function CompareTable(props: { label: string; all: Subject[]; rows: [string, ComponentChildren[], boolean][] }) {
-  return (
-    <div class="table-frame compare" role="region" aria-label={props.label} tabIndex={0} style={{ '--subjects': props.all.length }}>
-      <table>
-        <thead>
-          <SubjectHeads all={props.all} />
-        </thead>
-        <tbody>
-          {props.rows.map(([name, cells, differs]) => (
-            <tr key={name} class={differs ? 'differs' : ''}>
-              <th scope="row">
-                <Broken name={name} />
-              </th>
-              {cells.map((cell, at) => (
-                <td key={at}>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
+const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell }) => (
+  <>
+    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">–</span> : text}
+    {difference !== '' && <> <span class={`difference ${tone}`}>{difference}</span></>}
+    {isBest && <> <span class="best">best</span></>}
+  </>
+);
 
-// Rows of values; rows that differ are marked, or shown alone.
-export function ValueTable({ label, all, rows, none }: { label: string; all: Subject[]; rows: Row[]; none: string }) {
+// The sections' rows that differ, or all of them as the switch says.
+export function CompareTable({ label, all, sections }: { label: string; all: Subject[]; sections: readonly Section[] }) {
   const { query, setQuery } = useQuery();
-  const whole = query.same === '1';
-  const shown = whole ? rows : rows.filter((row) => row.differs);
+  const isOne = all.length < 2;
+  const isNamed = all.some(({ experiment }) => experiment.id !== all[0]?.experiment.id);
+  const onlyDifferences = !isOne && query.same !== '1';
+  const shown = onlyDifferences ? onlyDiffering(sections) : sections;
+  const rows = sections.flatMap((section) => section.rows);
+  const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
-      <label class="check">
-        <input type="checkbox" checked={whole} onChange={() => setQuery({ same: whole ? '' : '1' })} />
-        Show equal values
-        <span class="quiet">
-          {rows.filter((row) => row.differs).length} of {rows.length} differ
-        </span>
-      </label>
-      {shown.length === 0 ? (
-        <p class="quiet">{none}</p>
-      ) : (
-        <CompareTable
-          label={label}
-          all={all}
-          rows={shown.map((row) => [row.name, row.values, whole && row.differs])}
-        />
+      {!isOne && (
+        <label class="check">
+          <input type="checkbox" checked={onlyDifferences} onChange={() => setQuery({ same: onlyDifferences ? '1' : '' })} />
+          Only differences
+          <span class="quiet">
+            {differing} of {counted(rows.length, 'row')} {differing === 1 ? 'differs' : 'differ'}
+          </span>
+        </label>
       )}
+      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} style={{ '--subjects': all.length }}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="corner">
+                <span class="hidden">Name</span>
+              </th>
+              {all.map((one, at) => (
+                <Head key={one.name} one={one} isNamed={isNamed} isFirst={at === 0} setBaseline={isOne ? undefined : () => setQuery({ base: String(idOf(one)) })} />
+              ))}
+            </tr>
+          </thead>
+          {shown.map((section) => (
+            <tbody key={section.name} aria-label={section.name}>
+              {section.name !== '' && (
+                <tr class="section">
+                  <th scope="rowgroup" colSpan={all.length + 1}>
+                    <span>{section.name}</span>
+                  </th>
+                </tr>
+              )}
+              {section.rows.map(({ name, cells, differs }) => (
+                <tr key={name} class={differs && !onlyDifferences ? 'differs' : ''}>
+                  <th scope="row">
+                    <Broken name={name} />
+                  </th>
+                  {cells.map((cell, at) => (
+                    <td key={at}>
+                      <Value cell={cell} />
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          ))}
+        </table>
+        {shown.length === 0 && <p class="quiet nothing">All rows are equal.</p>}
+      </div>
     </>
   );
 }

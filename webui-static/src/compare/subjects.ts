@@ -1,9 +1,6 @@
-// Subjects of a comparison: trials, or experiments represented by their best trial; and their differences.
-// Pure except for loading.
+// Subjects of a comparison: trials, or experiments represented by their best trial.
 import * as api from '../api';
-import { flatten } from '../charts/search';
-import { metric, sorted } from '../format';
-import type { Experiment, JsonObject, JsonValue, Trial } from '../wire';
+import type { Experiment, Trial } from '../wire';
 
 export const MAX_COMPARED = 20;
 
@@ -39,41 +36,5 @@ export const loadSubjects = (
 ): Promise<Subject[]> =>
   Promise.all([...experiments.map((id) => byExperiment(id, signal)), ...trials.map((id) => byTrial(id, signal))]);
 
-export const valueOfMetric = ({ path, trial, experiment }: Subject): number | undefined => {
-  const value = path === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric;
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-};
-
-// The index of the best value; undefined without values.
-export function bestPlace(values: readonly (number | undefined)[], smallerIsBetter: boolean): number | undefined {
-  let best: number | undefined;
-  values.forEach((value, at) => {
-    const before = best === undefined ? undefined : values[best];
-    if (value !== undefined && (before === undefined || (smallerIsBetter ? value < before : value > before))) best = at;
-  });
-  return best;
-}
-
-// The difference from a first value with its sign: "+0.01"; "" if one is unknown or both read the same.
-export const against = (value: number | undefined, first: number | undefined): string =>
-  value === undefined || first === undefined || metric(value) === metric(first) ? '' : `${value < first ? '−' : '+'}${metric(Number(Math.abs(value - first).toPrecision(3)))}`;
-
-export interface Row {
-  name: string;
-  values: string[]; // one per subject; "" if missing
-  differs: boolean;
-}
-
-export const valueText = (value: JsonValue | undefined): string =>
-  value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
-
-// All leaves of the objects as rows, by name. `differs` compares exact values, not the rounded text.
-export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {
-  const flat = objects.map((one) => flatten(sorted(one ?? {})));
-  const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
-  return names.map((name) => {
-    const values = flat.map((one) => one.get(name));
-    const exact = values.map((value) => JSON.stringify(value) ?? '');
-    return { name, values: values.map(valueText), differs: exact.some((one) => one !== exact[0]) };
-  });
-}
+// The id of the compared run.
+export const idOf = ({ path, trial, experiment }: Subject): number => (path === 'trial' ? (trial?.id ?? 0) : experiment.id);

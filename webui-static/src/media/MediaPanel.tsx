@@ -2,6 +2,7 @@
 // Contents are loaded for what is in sight, first those of the current step.
 import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { paths, useQuery } from '../address';
 import { media, type Media } from '../calls/media';
@@ -11,6 +12,7 @@ import { Loaded } from '../components/Loaded';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { useLive } from '../live';
+import { onPhone } from '../phone';
 import { Contents } from './contents';
 import { MediaCell, Reserved } from './MediaCell';
 import { arranged, lastAtMost, type Steps } from './steps';
@@ -99,13 +101,14 @@ interface TableProps {
 }
 
 function MediaTable({ rows, names, steps, current, contents, seen, observe }: TableProps) {
+  const isNarrow = onPhone(); // the name of a run is on a line of its own
   const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : 240; // many runs: more of them in sight
   return (
     <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
       <table class="media-table">
         <thead>
           <tr>
-            <th scope="col">Run</th>
+            {!isNarrow && <th scope="col">Run</th>}
             {names.map((name) => (
               <th scope="col" key={name}>
                 {name}
@@ -114,9 +117,9 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ id, name: run, color }) => (
-            <tr key={id} data-trial={id} ref={observe}>
-              <th scope="row">
+          {rows.map(({ id, name: run, color }) => {
+            const head = (
+              <th scope="row" colSpan={isNarrow ? names.length : 1}>
                 <span class="media-run">
                   {color !== '' && <Swatch color={color} />}
                   <a href={paths.trial(id)} title={run} aria-label={run || undefined}>
@@ -124,14 +127,22 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
                   </a>
                 </span>
               </th>
-              {names.map((name) => {
-                const one = steps.at(id, name, current);
-                if (!one) return <td key={name}><span class="quiet">–</span></td>;
-                if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
-                return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
-              })}
-            </tr>
-          ))}
+            );
+            return (
+              <Fragment key={id}>
+                {isNarrow && <tr class="media-head">{head}</tr>}
+                <tr data-trial={id} ref={observe}>
+                  {!isNarrow && head}
+                  {names.map((name) => {
+                    const one = steps.at(id, name, current);
+                    if (!one) return <td key={name}><span class="quiet">–</span></td>;
+                    if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
+                    return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
+                  })}
+                </tr>
+              </Fragment>
+            );
+          })}
         </tbody>
       </table>
     </div>

@@ -4,6 +4,7 @@ import { loadSubjects, readIds, type Subject } from '../compare/subjects';
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
 import { useLive } from '../live';
+import { WITH_EXPERIMENT } from '../workbench/columns';
 import { ofTrial } from '../workbench/runs';
 import { useRunsInMemory } from '../workbench/sources';
 import { readView } from '../workbench/view';
@@ -15,14 +16,22 @@ const RELOAD_GAP_MS = 2000;
 
 function Trials({ all }: { all: Subject[] }) {
   const { query } = useQuery();
-  const runs = useMemo(() => all.flatMap(({ experiment, trial }) => (trial ? [ofTrial(experiment, trial)] : [])), [all]);
-  const source = useRunsInMemory(readView(query), runs);
   const first = all[0]?.experiment;
+  const experiments = new Set(all.map(({ experiment }) => experiment.id)).size;
+  const isOne = experiments === 1;
+  const runs = useMemo(() => all.flatMap(({ experiment, trial }) => (trial ? [ofTrial(experiment, trial, !isOne)] : [])), [all]);
+  const source = useRunsInMemory(readView(query), runs);
   return (
     <Workbench
       kind="trial"
-      title={<h1>{counted(all.length, 'trial')}</h1>}
+      title={
+        <>
+          <h1>{counted(all.length, 'trial')}</h1>
+          <span class="quiet found">of {counted(experiments, 'experiment')}</span>
+        </>
+      }
       source={source}
+      {...(isOne ? {} : { columns: WITH_EXPERIMENT })}
       objective={first && { metric: first.searcherMetric, smallerIsBetter: smallerIsBetter(first) }}
       none={<p class="quiet">No trial matches the filter.</p>}
     />

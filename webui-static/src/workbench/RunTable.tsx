@@ -12,7 +12,7 @@ import { typing } from '../keys';
 import type { Paged } from '../paged';
 import { density } from '../settings';
 import type { Column } from './columns';
-import { fitted } from './fitted';
+import { fitted, NAMES } from './fitted';
 import { spread, type Group } from './groups';
 import type { Heat } from './heat';
 import { onPhone } from '../phone';
@@ -29,11 +29,13 @@ const CHOICE_WIDTH = 54;
 const PHONE_WIDTH = 36;
 const BOX_WIDTH = 24;
 // Widths on a phone, so that name and metric fit; pixels of padding that the id does not have there.
-const NARROW: Record<string, number> = { name: 200, state: 106, searcherMetricsVal: 68 };
+const NARROW: Record<string, number> = { name: 200, experiment: 200, state: 106, searcherMetricsVal: 68 };
 const LESS_PADDING = 16;
 
-// A row on a phone has the state below the name.
-const rowHeight = (): number => (onPhone() ? 48 : density.value === 'dense' ? 26 : 34);
+// A row on a phone has two lines for the name, and id and state below it.
+const NAMED_HEIGHT = 62;
+const rowHeight = (columns: readonly Column[]): number =>
+  onPhone() ? (columns.some(({ key }) => NAMES.includes(key)) ? NAMED_HEIGHT : 48) : density.value === 'dense' ? 26 : 34;
 
 interface Props {
   label: string;
@@ -126,8 +128,9 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
       cursor.value = next;
       const element = frame.current;
       if (!element) return;
-      const top = next * rowHeight();
-      const room = element.clientHeight - (2 + latest.current.top.length) * rowHeight();
+      const height = rowHeight(latest.current.columns);
+      const top = next * height;
+      const room = element.clientHeight - (2 + latest.current.top.length) * height;
       if (top < element.scrollTop) element.scrollTop = top;
       else if (top > element.scrollTop + room) element.scrollTop = top - room;
     };
@@ -163,7 +166,7 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pi
   const shown = color !== undefined;
   return (
     <tr
-      style={{ height: `${rowHeight()}px` }}
+      style={{ height: `${rowHeight(columns)}px` }}
       class={`${index === cursor.value ? 'cursor' : ''} ${isChosen ? 'chosen' : ''} ${shown ? 'drawn' : ''}`}
       aria-rowindex={index === undefined ? undefined : index + 2}
       data-id={run.id}
@@ -233,7 +236,7 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
   const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
   const named = firstNumber < 0 ? columns.length : firstNumber;
   return (
-    <tr class="group" style={{ height: `${rowHeight()}px` }} aria-rowindex={index + 2}>
+    <tr class="group" style={{ height: `${rowHeight(columns)}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
         <button type="button" class="plain" aria-expanded={open} onClick={toggle}>
           <span aria-hidden="true">{open ? '▾' : '▸'}</span> {color && <Swatch color={color} />}
@@ -258,19 +261,22 @@ function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'column
   );
 }
 
-// On a phone the name and the metric fit. The name, which is a link, stands for the id; the state is below it.
+// On a phone the name and the metric fit; id and state are below the name. A trial without a name keeps its column of ids.
 function forPhone(columns: Column[]): Column[] {
   const narrow = columns.map((column) => ({
     ...column,
     width: NARROW[column.key] ?? (column.key === 'id' ? column.width - LESS_PADDING : column.width),
   }));
-  const name = narrow.find(({ key }) => key === 'name');
+  const name = narrow.find(({ key }) => NAMES.includes(key));
   if (!name) return narrow;
   const [state, cell] = [narrow.find(({ key }) => key === 'state'), name.cell];
   name.cell = (run, now) => (
     <>
-      {cell(run, now)}
-      {state && <span class="below">{state.cell(run, now)}</span>}
+      <span class="wrapped">{cell(run, now)}</span>
+      <span class="below">
+        {run.kind === 'trial' ? <a href={paths.trial(run.id)}>trial {run.id}</a> : <span class="quiet">ID {run.id}</span>}
+        {state?.cell(run, now)}
+      </span>
     </>
   );
   return narrow.filter(({ key }) => key !== 'id' && key !== 'state');
@@ -301,7 +307,7 @@ export function RunTable(props: Props) {
   const choiceWidth = firstWidth(props.chosen);
   const columns = fitted(onPhone() ? forPhone(props.columns) : props.columns, frameWidth - choiceWidth);
   const total = items.total ?? 0;
-  const height = rowHeight();
+  const height = rowHeight(columns);
   const look = (): void => {
     const element = frame.current;
     if (!element) return;

@@ -109,7 +109,7 @@ function ColumnPicker({ kind, view, columns, names, change }: Props) {
 
 // Columns that group the rows, outermost first.
 function Groups({ kind, view, names, change }: Props) {
-  const offered = names.filter((key) => key.startsWith('hp.') || ['name', 'state', 'user', 'searcherType', 'searcherMetric', 'resourcePool'].includes(key));
+  const offered = names.filter((key) => key.startsWith('hp.') || ['name', 'experiment', 'state', 'user', 'searcherType', 'searcherMetric', 'resourcePool'].includes(key));
   return (
     <Menu label={view.groups.length > 0 ? `Group (${view.groups.length})` : 'Group'}>
       {() => (

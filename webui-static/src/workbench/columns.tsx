@@ -6,7 +6,7 @@ import { Time } from '../components/Time';
 import { bytes, decimals, digits, grouped, isEnded, metric, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
-import { hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
+import { experimentTitle, hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
 
 export interface Column {
   key: string; // name in addresses and in the master's API
@@ -79,6 +79,17 @@ const FIXED: Column[] = [
       </span>
     ),
   },
+  {
+    key: 'experiment',
+    title: 'Experiment',
+    width: 200,
+    of: 'trial',
+    cell: ({ experiment }) => (
+      <a href={paths.experiment(experiment.id)} title={experiment.name}>
+        <Name text={experimentTitle(experiment)} />
+      </a>
+    ),
+  },
   word('description', 'Description', 260),
   {
     key: 'tags',
@@ -136,6 +147,9 @@ export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
   experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'startTime', 'duration', 'numTrials', 'progress', 'user'],
   trial: ['id', 'state', 'searcherMetricsVal', 'batches', 'duration', 'startTime'],
 };
+
+// Default columns for trials of several experiments.
+export const WITH_EXPERIMENT: readonly string[] = ['id', 'experiment', ...DEFAULT_COLUMNS.trial.slice(1)];
 
 // The column with the metric's name as title, which is known once all rows have the same one.
 export const titled = (one: Column, metricName: string | undefined): Column =>

@@ -15,6 +15,9 @@ export interface Run {
   training: JsonObject | undefined; // metrics at the best validation
 }
 
+// The name of an experiment with its id.
+export const experimentTitle = ({ id, name }: Pick<Experiment, 'id' | 'name'>): string => (name === '' ? `Experiment ${id}` : `${name} (${id})`);
+
 export const ofExperiment = ({ experiment, bestTrial, bestTraining }: FoundExperiment): Run => ({
   kind: 'experiment',
   id: experiment.id,
@@ -25,10 +28,11 @@ export const ofExperiment = ({ experiment, bestTrial, bestTraining }: FoundExper
   training: bestTraining ?? undefined,
 });
 
-export const ofTrial = (experiment: Experiment, trial: Trial): Run => ({
+// `isNamed`: the label has the name of the experiment.
+export const ofTrial = (experiment: Experiment, trial: Trial, isNamed = false): Run => ({
   kind: 'trial',
   id: trial.id,
-  label: `trial ${trial.id}`,
+  label: isNamed ? `trial ${trial.id} · ${experiment.name || `experiment ${experiment.id}`}` : `trial ${trial.id}`,
   state: trial.state,
   experiment,
   trial,
@@ -54,6 +58,7 @@ const started = (run: Run): string | null | undefined => (run.kind === 'trial' ?
 const OWN: Record<string, Source> = {
   id: (run) => run.id,
   name: (run) => (run.kind === 'trial' ? run.label : run.experiment.name),
+  experiment: (run) => experimentTitle(run.experiment),
   description: (run) => (run.kind === 'trial' ? '' : run.experiment.description),
   tags: (run) => run.experiment.labels,
   state: (run) => stateName(run.state).toLowerCase(),

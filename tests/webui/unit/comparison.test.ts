@@ -1,0 +1,70 @@
+// Rows of the comparison table.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { bestPlace, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, type Row } from '../../../webui-static/src/compare/rows';
+import type { Subject } from '../../../webui-static/src/compare/subjects';
+
+const told = ({ cells }: Row): string[] => cells.map(({ text, difference }) => `${text} ${difference}`.trim());
+
+test('a comparison marks the best value unless all are equal', () => {
+  assert.equal(bestPlace([0.5, undefined, 0.7], false), 2);
+  assert.equal(bestPlace([0.5, undefined, 0.7], true), 0);
+  assert.equal(bestPlace([undefined], true), undefined);
+  assert.deepEqual(objectiveRow('loss', [0.5, 0.4], true).cells.map(({ isBest, tone }) => [isBest, tone]), [[false, ''], [true, 'better']]);
+  assert.deepEqual(objectiveRow('accuracy', [0.5, 0.4], false).cells.map(({ isBest, tone }) => [isBest, tone]), [[true, ''], [false, 'worse']]);
+  assert.ok(objectiveRow('loss', [0.5, 0.5000000001], true).cells.every(({ isBest, tone }) => !isBest && tone === ''));
+});
+
+test('differences from the first value have its decimal places', () => {
+  assert.deepEqual(told(metricRow('loss', [0.5, 0.75, 0.25, undefined])), ['0.50', '0.75 +0.25', '0.25 −0.25', '']);
+  assert.deepEqual(told(metricRow('loss', [0.123454, 0.123456])), ['0.12345', '0.12346 +0.00001']);
+  assert.deepEqual(told(metricRow('loss', [1e-6, 3e-6])), ['1e-6', '3e-6 +2e-6']);
+  assert.equal(metricRow('loss', [0.7500000001, 0.75]).differs, false);
+});
+
+test('hyperparameters keep their digits; numbers have a difference, other values have none', () => {
+  const rows = rowsOf([{ lr: 0.1, act: 'relu', depth: 4, same: 7 }, { lr: 0.30000000000000004, act: 'gelu', depth: 16, same: 7 }, { act: 'relu', same: 7 }]);
+  assert.deepEqual(rows.map(({ name, differs }) => [name, differs]), [['act', true], ['depth', true], ['lr', true], ['same', false]]);
+  assert.deepEqual(rows.map(told), [['relu', 'gelu', 'relu'], ['4', '16 +12', ''], ['0.1', '0.3 +0.2', ''], ['7', '7', '7']]);
+  assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.0040482 +0.0037482']]);
+  assert.deepEqual(rowsOf([{ lr: 0.1 }, { lr: 0.1000001 }]).map(told), [['0.1', '0.1000001 +1e-7']]);
+});
+
+const subject = (id: number, metric: number, more: object = {}): Subject =>
+  ({
+    name: `trial ${id}`,
+    path: 'trial',
+    experiment: { id: 1, name: 'one', searcherMetric: 'accuracy', searcherType: 'random', state: 'STATE_COMPLETED', ...more },
+    trial: {
+      id,
+      state: 'STATE_COMPLETED',
+      searcherMetricValue: metric,
+      totalBatchesProcessed: 1000 * id,
+      startTime: '2026-01-01T00:00:00Z',
+      endTime: `2026-01-01T00:0${id}:05Z`,
+      hparams: { lr: id / 10 },
+      bestValidation: { metrics: { avgMetrics: { accuracy: metric, loss: 1 - metric } } },
+    },
+  }) as unknown as Subject;
+
+test('a comparison has sections; only the rows that differ are left on demand', () => {
+  const all = sections([subject(1, 0.5), subject(2, 0.75)], false, 0);
+  assert.deepEqual(all.map(({ name, rows }) => [name, rows.map((row) => row.name)]), [
+    ['Summary', ['State', 'accuracy', 'Batches', 'Duration', 'Searcher']],
+    ['Validation metrics', ['loss']],
+    ['Hyperparameters', ['lr']],
+  ]);
+  const left = onlyDiffering(all);
+  assert.deepEqual(left.map(({ rows }) => rows.map(told)), [
+    [['0.50', '0.75 +0.25'], ['1,000', '2,000 +1,000'], ['1m 05s', '2m 05s +1m 00s']],
+    [['0.50', '0.25 −0.25']],
+    [['0.1', '0.2 +0.1']],
+  ]);
+  assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
+});
+
+test('values of different metrics are named and have no difference', () => {
+  const [summary] = sections([subject(1, 0.5), subject(2, 0.75, { searcherMetric: 'loss' })], true, 0);
+  const row = summary?.rows.find(({ name }) => name === 'Best metric');
+  assert.deepEqual(row && told(row), ['accuracy 0.5', 'loss 0.75']);
+});

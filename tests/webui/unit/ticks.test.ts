@@ -1,0 +1,45 @@
+// Round ticks of axes.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { endMarks, ticks } from '../../../webui-static/src/charts/ticks';
+
+const axis = (kind: 'linear' | 'log' | 'words', min: number, max: number, more: { words?: string[]; isWhole?: boolean } = {}) => ({ kind, words: [], min, max, ...more });
+const texts = (own: ReturnType<typeof axis>, count = 5): string[] => ticks(own, count).map(({ text }) => text);
+
+test('ticks of a linear axis are steps of 1, 2 or 5 times a power of ten, with equal decimal places', () => {
+  assert.deepEqual(texts(axis('linear', 0.293, 0.877)), ['0.4', '0.6', '0.8']);
+  assert.deepEqual(texts(axis('linear', 0, 0.5)), ['0', '0.1', '0.2', '0.3', '0.4', '0.5']);
+  assert.deepEqual(texts(axis('linear', -1, 1)), ['-1.0', '-0.5', '0', '0.5', '1.0']);
+  assert.deepEqual(texts(axis('linear', 8, 48)), ['10', '20', '30', '40']);
+  assert.deepEqual(texts(axis('linear', 1e6, 5e6)), ['1e+6', '2e+6', '3e+6', '4e+6', '5e+6']);
+  assert.deepEqual(texts(axis('linear', 1e-6, 5e-6)), ['1e-6', '2e-6', '3e-6', '4e-6', '5e-6']);
+});
+
+test('ticks of integers are integers', () => {
+  assert.deepEqual(texts(axis('linear', 1, 3, { isWhole: true })), ['1', '2', '3']);
+  assert.deepEqual(texts(axis('linear', 1, 3)), ['1.0', '1.5', '2.0', '2.5', '3.0']);
+});
+
+test('a logarithmic axis has powers of ten, and their multiples where it spans less than two', () => {
+  assert.deepEqual(texts(axis('log', 10 ** -5, 10 ** -1)), ['1e-5', '0.0001', '0.001', '0.01', '0.1']);
+  assert.deepEqual(texts(axis('log', 10 ** -5, 10 ** -1), 3), ['1e-5', '0.001', '0.1']);
+  assert.deepEqual(texts(axis('log', 0.15, 6)), ['0.2', '0.5', '1', '2', '5']);
+  assert.deepEqual(texts(axis('log', 0.11, 0.19)), ['0.12', '0.14', '0.16', '0.18']);
+  const [, middle] = ticks(axis('log', 0.01, 1), 5);
+  assert.ok(middle && Math.abs(middle.at - 0.5) < 1e-12);
+});
+
+test('all ticks lie within the axis; words and constants keep their marks', () => {
+  for (const own of [axis('linear', 0.3, 0.9), axis('log', 0.0003, 4), axis('linear', 1, 999)])
+    for (const { at } of ticks(own, 5)) assert.ok(at > -1e-9 && at < 1 + 1e-9, `${at}`);
+  assert.deepEqual(texts(axis('words', 0, 1, { words: ['relu', 'gelu'] })), ['relu', 'gelu']);
+  assert.deepEqual(texts(axis('linear', 5, 5)), ['5']);
+});
+
+test('the marks of a parallel axis are its ends and a round value between them', () => {
+  const marks = (own: ReturnType<typeof axis>): string[] => endMarks(own).map(({ text }) => text);
+  assert.deepEqual(marks(axis('linear', 8, 48)), ['8', '30', '48']);
+  assert.deepEqual(marks(axis('linear', 60, 4000)), ['60', '2000', '4000']);
+  assert.deepEqual(marks(axis('log', 0.0001, 0.01)), ['0.0001', '0.001', '0.01']);
+  assert.deepEqual(marks(axis('words', 0, 1, { words: ['relu', 'gelu'] })), ['relu', 'gelu']);
+});

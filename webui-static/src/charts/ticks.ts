@@ -1,0 +1,74 @@
+// Round ticks of an axis: steps of 1, 2 or 5 times a power of ten; powers of ten on a logarithmic axis. Pure.
+import { metric } from '../format';
+import { isConstant, marks, share, type Dimension } from './search';
+
+export interface Tick {
+  at: number; // 0..1
+  text: string;
+}
+
+type Axis = Pick<Dimension, 'kind' | 'words' | 'min' | 'max' | 'isWhole'>;
+
+const DIGITS = [1, 2, 5];
+// Tolerance of a bound that is the result of a power, as a part of a step.
+const NEAR = 1e-9;
+// Smaller steps, and greater values, have exponents as in the tables.
+const MIN_STEP = 1e-5;
+const MAX_PLAIN = 1e6;
+
+// The least step of 1, 2 or 5 times a power of ten that is not below `least`.
+function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([...DIGITS, 10].find((digit) => power * digit >= least * (1 - NEAR)) ?? 10);
+}
+
+// Numbers with as many decimal places as the step has.
+function texts(values: readonly number[], step: number): string[] {
+  if (step < MIN_STEP || values.some((value) => Math.abs(value) >= MAX_PLAIN)) return values.map((value) => metric(Number(value.toPrecision(12))));
+  const places = Math.max(0, -Math.floor(Math.log10(step) + NEAR));
+  return values.map((value) => (value === 0 ? '0' : value.toFixed(places)));
+}
+
+function linear(axis: Axis, count: number): Tick[] {
+  const { min, max, isWhole } = axis;
+  const step = Math.max(roundStep((max - min) / count), isWhole ? 1 : 0);
+  const first = Math.ceil(min / step - NEAR);
+  const last = Math.floor(max / step + NEAR);
+  const values = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => (first + at) * step);
+  const all = texts(values, step);
+  return values.map((value, at) => ({ at: share(axis, value), text: all[at] ?? '' }));
+}
+
+// Powers of ten, at most `count`; between two of them their multiples by 2 and 5, too.
+function logarithmic(axis: Axis, count: number): Tick[] {
+  const first = Math.ceil(Math.log10(axis.min) - NEAR);
+  const last = Math.floor(Math.log10(axis.max) + NEAR);
+  const tick = (value: number): Tick => ({ at: share(axis, value), text: metric(Number(value.toPrecision(12))) });
+  if (last - first >= 1) {
+    const every = Math.ceil((last - first + 1) / count);
+    return Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => tick(10 ** (first + at * every)));
+  }
+  const values = [first - 1, first, last + 1]
+    .flatMap((power) => DIGITS.map((digit) => digit * 10 ** power))
+    .filter((value, at, all) => all.indexOf(value) === at && value >= axis.min * (1 - NEAR) && value <= axis.max * (1 + NEAR));
+  return values.length >= 2 ? values.map(tick) : linear(axis, count);
+}
+
+// At most about `count` ticks within the range of an axis; the words of a choice.
+export function ticks(axis: Axis, count: number): Tick[] {
+  if (axis.kind === 'words' || isConstant(axis)) return marks(axis);
+  return axis.kind === 'log' && axis.min > 0 ? logarithmic(axis, count) : linear(axis, count);
+}
+
+// Ticks that the middle mark of an axis is chosen from.
+const AXIS_TICKS = 5;
+
+// The ends of the range of an axis and the round value nearest to its middle; the words of a choice.
+export function endMarks(axis: Axis): Tick[] {
+  const all = marks(axis);
+  if (axis.kind === 'words' || all.length < 3) return all;
+  const [inner] = ticks(axis, AXIS_TICKS)
+    .filter(({ at }) => at > 0.25 && at < 0.75)
+    .sort((a, b) => Math.abs(a.at - 0.5) - Math.abs(b.at - 0.5));
+  return all.flatMap((mark) => (mark.at === 0.5 ? (inner ?? []) : mark));
+}

@@ -1,0 +1,185 @@
+// Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
+import { flatten } from '../charts/search';
+import { duration, grouped, metric, sorted, stateName } from '../format';
+import type { JsonObject, JsonValue } from '../wire';
+import type { Subject } from './subjects';
+
+export interface Cell {
+  text: string; // "" if missing
+  difference: string; // from the first subject: "+0.01"; "" if equal or not numeric
+  tone: '' | 'better' | 'worse'; // of the difference, where the better direction is known
+  isBest?: boolean;
+  state?: string; // shown as a badge
+}
+
+export interface Row {
+  name: string;
+  cells: Cell[]; // one per subject
+  differs: boolean;
+}
+
+export interface Section {
+  name: string;
+  rows: Row[];
+}
+
+// Most decimal places of a metric, as in the run table.
+const MAX_PLACES = 5;
+
+const MINUS = '−';
+const sign = (difference: number): string => (difference < 0 ? MINUS : '+');
+
+// The index of the best value; undefined without values.
+export function bestPlace(values: readonly (number | undefined)[], smallerIsBetter: boolean): number | undefined {
+  let best: number | undefined;
+  values.forEach((value, at) => {
+    const before = best === undefined ? undefined : values[best];
+    if (value !== undefined && (before === undefined || (smallerIsBetter ? value < before : value > before))) best = at;
+  });
+  return best;
+}
+
+type Value = number | undefined;
+
+const isNumber = (value: JsonValue | undefined): value is number => typeof value === 'number' && Number.isFinite(value);
+
+// Decimal places that show all numbers as metric() does; undefined if one has an exponent.
+function placesOf(values: readonly number[]): number | undefined {
+  const texts = values.map(metric);
+  if (texts.some((text) => text.includes('e'))) return undefined;
+  return Math.min(MAX_PLACES, Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0)));
+}
+
+// The difference of two numbers with its sign and the given decimal places.
+function signed(difference: number, places: number | undefined): string {
+  const size = Math.abs(difference);
+  return sign(difference) + (places === undefined ? metric(Number(size.toPrecision(3))) : size.toFixed(places));
+}
+
+// The same without zeros at the end, and with the digits of the table.
+const signedShort = (difference: number, places: number | undefined): string =>
+  sign(difference) + metric(places === undefined ? Math.abs(difference) : Number(Math.abs(difference).toFixed(places)));
+
+// Cells of numbers as their texts. The difference is that of the shown numbers, with their decimal places.
+function cellsOf(values: readonly Value[], text: (value: number) => string, difference: (by: number) => string): Cell[] {
+  const texts = values.map((value) => (value === undefined ? '' : text(value)));
+  const [first] = values;
+  return values.map((value, at) => ({
+    text: texts[at] ?? '',
+    difference: value === undefined || first === undefined || texts[at] === texts[0] ? '' : difference(value - first),
+    tone: '',
+  }));
+}
+
+const differing = (cells: readonly Cell[]): boolean => cells.some(({ text }) => text !== cells[0]?.text);
+
+// A row of metrics. Undefined values are missing.
+export function metricRow(name: string, values: readonly Value[]): Row {
+  const places = placesOf(values.filter((value) => value !== undefined));
+  const text = (value: number): string => (places === undefined ? metric(value) : value.toFixed(places));
+  const cells = cellsOf(values.map((value) => (value === undefined || places === undefined ? value : Number(value.toFixed(places)))), text, (by) => signed(by, places));
+  return { name, cells, differs: differing(cells) };
+}
+
+// The row of the searcher metric: the best value is marked, and differences have a tone.
+export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean): Row {
+  const row = metricRow(name, values);
+  const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
+  const cells = row.cells.map((cell, at): Cell => {
+    const isSmaller = cell.difference.startsWith(MINUS);
+    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: at === best };
+  });
+  return { ...row, cells };
+}
+
+function countRow(name: string, values: readonly Value[]): Row {
+  const cells = cellsOf(values, grouped, (by) => sign(by) + grouped(Math.abs(by)));
+  return { name, cells, differs: differing(cells) };
+}
+
+// A row of durations in seconds.
+function durationRow(name: string, values: readonly Value[]): Row {
+  const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
+  const cells = cellsOf(whole, duration, (by) => sign(by) + duration(Math.abs(by)));
+  return { name, cells, differs: differing(cells) };
+}
+
+function textRow(name: string, texts: readonly string[]): Row {
+  const cells = texts.map((text): Cell => ({ text, difference: '', tone: '' }));
+  return { name, cells, differs: differing(cells) };
+}
+
+const stateRow = (states: readonly string[]): Row => {
+  const row = textRow('State', states.map(stateName));
+  return { ...row, cells: row.cells.map((cell, at) => ({ ...cell, state: states[at] ?? '' })) };
+};
+
+const valueText = (value: JsonValue | undefined): string =>
+  value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
+
+// All leaves of the objects as rows, by name. `differs` compares exact values; numbers whose rounded texts are equal are
+// shown with all digits.
+export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {
+  const flat = objects.map((one) => flatten(sorted(one ?? {})));
+  const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
+  return names.map((name) => {
+    const values = flat.map((one) => one.get(name));
+    const exact = values.map((value) => JSON.stringify(value) ?? '');
+    const differs = exact.some((one) => one !== exact[0]);
+    const isRounded = new Set(values.map(valueText)).size < new Set(exact).size;
+    const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : valueText(value));
+    const known = values.filter((value) => value !== undefined);
+    if (!known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
+    const places = Math.max(0, ...known.map((value) => text(value).split('.')[1]?.length ?? 0));
+    const isPlain = known.every((value) => !text(value).includes('e'));
+    return { name, cells: cellsOf(values as Value[], text, (by) => signedShort(by, isPlain ? places : undefined)), differs };
+  });
+}
+
+const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.metrics?.avgMetrics ?? {};
+
+// The validation metrics of the best validations, without the searcher metric.
+function validationRows(all: readonly Subject[], objective: string): Row[] {
+  const names = [...new Set(all.flatMap((one) => Object.keys(metricsOf(one))))].filter((name) => name !== objective).sort();
+  return names.map((name) => metricRow(name, all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined))));
+}
+
+const ofTrial = (one: Subject): boolean => one.path === 'trial' && one.trial !== undefined;
+
+const secondsOf = (one: Subject, nowMs: number): Value => {
+  const { startTime, endTime } = one.path === 'trial' && one.trial ? one.trial : one.experiment;
+  return startTime ? ((endTime ? Date.parse(endTime) : nowMs) - Date.parse(startTime)) / 1000 : undefined;
+};
+
+const valueOfMetric = ({ path, trial, experiment }: Subject): Value => {
+  const value = path === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric;
+  return isNumber(value ?? undefined) ? (value as number) : undefined;
+};
+
+const namedMetric = (one: Subject): string => `${one.experiment.searcherMetric} ${metric(valueOfMetric(one))}`;
+
+const stateOf = (one: Subject): string => (one.path === 'trial' && one.trial ? one.trial.state : one.experiment.state);
+
+// The table of values: a summary, the other validation metrics, the hyperparameters.
+export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowMs: number): Section[] {
+  const objectives = [...new Set(all.map(({ experiment }) => experiment.searcherMetric))];
+  const objective = objectives.length === 1 ? (objectives[0] ?? '') : '';
+  const summary = [
+    stateRow(all.map(stateOf)),
+    // Values of different metrics have no difference.
+    objective === '' ? textRow('Best metric', all.map(namedMetric)) : objectiveRow(objective, all.map(valueOfMetric), smallerIsBetter),
+    countRow('Batches', all.map(({ trial }) => trial?.totalBatchesProcessed ?? 0)),
+    durationRow('Duration', all.map((one) => secondsOf(one, nowMs))),
+    ...(all.every(ofTrial) ? [] : [countRow('Trials', all.map(({ experiment }) => experiment.numTrials))]),
+    textRow('Searcher', all.map(({ experiment }) => experiment.searcherType)),
+  ];
+  return [
+    { name: 'Summary', rows: summary },
+    { name: 'Validation metrics', rows: validationRows(all, objective) },
+    { name: 'Hyperparameters', rows: rowsOf(all.map(({ trial }) => trial?.hparams)) },
+  ].filter(({ rows }) => rows.length > 0);
+}
+
+// Rows that differ, in the sections that have some.
+export const onlyDiffering = (all: readonly Section[]): Section[] =>
+  all.map(({ name, rows }) => ({ name, rows: rows.filter(({ differs }) => differs) })).filter(({ rows }) => rows.length > 0);
