@@ -54,6 +54,15 @@ class Terminal:
                 raise AssertionError(f"the command ended before {part!r}: {self.output[-2000:]!r}") from None
         self.output = self.output.split(part.encode(), 1)[1]
 
+    def answers(self, line, part):
+        """Sends a line and tells whether `part` is read within a second."""
+        self.send(line)
+        try:
+            self.reads(part, timeout=1)
+        except AssertionError:
+            return False
+        return True
+
     def exit_code(self, timeout=30):
         """Reads the rest of the output: ssh ends when its terminal has shown all of it."""
         while select.select([self.master], [], [], timeout)[0]:
@@ -133,8 +142,8 @@ class Interactive(unittest.TestCase):
         self.assertLess(time.monotonic() - started, START_LIMIT)
         terminal.reads("term=xterm")
         terminal.resize(31, 77)
-        terminal.send("stty size\r")
-        terminal.reads("31 77")
+        # The new size and what is typed travel apart.
+        wait_until("the new size", lambda: terminal.answers("stty size\r", "31 77"))
         terminal.send("sleep 1000; echo interrupted=$?\r")
         terminal.reads("interrupted=$?")
         wait_until("the command", lambda: "sleep 1000" in self.det("shell", "open", shell, "sh", "-c",

@@ -64,7 +64,8 @@ TEST_CASE("the event stream requires a login") {
   CHECK(status_of(client.read_until("not logged in")) == 401);
 }
 
-TEST_CASE("a stream begins with the number of the event before it, and a reply tells the last one it contains") {
+TEST_CASE(
+    "a stream begins with the number of the event before it, and a reply tells the last one it contains") {
   Bench bench;
   const std::string before = std::to_string(bench.hub().last());
   Client client(bench.port());

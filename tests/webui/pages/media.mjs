@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { crc32, deflateSync } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { audit, cluster, page, shot, until, untilText } from '../driver.mjs';
 import { curves, putMany, sql } from '../rows.mjs';
 import { PROBE } from './filling.mjs';
@@ -18,7 +18,7 @@ const chunk = (type, content) => {
 };
 // Older versions of Node have no crc32.
 const crc =
-  crc32 ??
+  zlib.crc32 ??
   ((bytes) => {
     let value = ~0;
     for (const byte of bytes) {
@@ -36,7 +36,7 @@ const png = (size, at) => {
   header[8] = 8;
   const rows = Buffer.alloc(size * (size + 1));
   for (let y = 0; y < size; y++) for (let x = 0; x < size; x++) rows[y * (size + 1) + 1 + x] = at(x, y) & 255;
-  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', zlib.deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
 };
 
 const folderOf = async (experiment, trial) => {
