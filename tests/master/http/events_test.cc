@@ -64,8 +64,7 @@ TEST_CASE("the event stream requires a login") {
   CHECK(status_of(client.read_until("not logged in")) == 401);
 }
 
-TEST_CASE(
-    "a stream begins with the number of the event before it, and a reply tells the last one it contains") {
+TEST_CASE("a stream and a reply name the last event that came before them") {
   Bench bench;
   const std::string before = std::to_string(bench.hub().last());
   Client client(bench.port());
