@@ -59,14 +59,12 @@ def classes_of(suite):
 
 
 def run_class(build, name):
-    """Runs one class in a process of its own. Returns its counts (passed, failed, skipped) and its output, which
-    is printed here if nothing failed."""
+    """Runs one class in a process of its own. Returns its counts (passed, failed, skipped) and its output."""
     done = subprocess.run([sys.executable, sys.argv[0], build, f"{name}.test_"], capture_output=True, text=True, errors="replace")
     output = done.stdout + done.stderr
+    print(output, flush=True)
     found = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", done.stdout, re.MULTILINE)
     counts = tuple(int(count or 0) for count in found[-1]) if found else (0, 1, 0)
-    if counts[1] == 0:
-        print(output, flush=True)
     return counts, output
 
 
@@ -94,7 +92,7 @@ def main(folder, description):
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as workers:
             results = list(workers.map(lambda name: run_class(options.build, name), classes_of(suite)))
         passed, failed, skipped = (sum(column) for column in zip(*(counts for counts, _ in results))) if results else (0, 0, 0)
-        # Failures come last, where tests/run.sh and its reader look.
+        # Failures come once more at the end, where tests/run.sh and its reader look.
         for counts, output in results:
             if counts[1]:
                 print(output)

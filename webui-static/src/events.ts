@@ -129,8 +129,8 @@ class Events {
     this.link?.renew();
   }
 
-  // Resolves when the stream has been live, or 300 ms after start(). Data that is loaded afterwards misses no change,
-  // and no data that contains the returned event; 0: not known.
+  // Resolves when the stream has been live, or 300 ms after start(). Data misses no change if it is loaded afterwards
+  // or contains the returned event; 0: not known.
   async settled(): Promise<number> {
     const after = await this.first;
     if (connection.value !== 'live') this.stale = true;
