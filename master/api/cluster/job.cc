@@ -50,7 +50,6 @@ struct Queued {
   UserId owner;
   WallTime submitted;
   std::string job_id;
-  std::shared_ptr<const expconf::ExperimentConfig> experiment = nullptr;
   double progress = 0;
   std::shared_ptr<const expconf::CommandConfig> command = nullptr;
   TaskId task = {};
@@ -72,7 +71,6 @@ v1::Job to_job(const Queued& one) {
   job.set_is_preemptible(true);
   job.set_max_slots(one.place.max_slots.value_or(0));
   job.set_entity_id(std::to_string(one.id.number()));
-  job.set_name(one.experiment->name);
   job.set_progress(one.progress);
   return job;
 }
@@ -109,7 +107,6 @@ std::vector<Queued> queued(const core::Core& core) {
                        .owner = experiment.owner,
                        .submitted = experiment.submitted,
                        .job_id = experiment.job_id,
-                       .experiment = experiment.config,
                        .progress = experiment.progress});
     }
   }
@@ -347,12 +344,13 @@ Result<std::vector<v1::JobView>> JobService::jobs(const Caller& caller) const {
       experiments.push_back(std::stoll(job.entity_id()));
     }
   }
-  // Visibility is decided by the workspace, which is stored in the database.
+  // Visibility is decided by the workspace, which is stored in the database, as are the names of experiments.
   TRY_ASSIGN(const auto places, db::job_places(context_.pool, experiments, commands));
   std::vector<v1::JobView> shown;
   for (v1::Job& job : list) {
     const auto place = places.find(job.entity_id());
     if (place == places.end()) continue;
+    if (job.type() != kCommandType) job.set_name(place->second.experiment_name);
     job.set_username(place->second.username);
     job.set_workspace_id(static_cast<int>(place->second.workspace));
     v1::JobView& view = shown.emplace_back();

@@ -151,16 +151,17 @@ Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vect
 Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
                                                    const std::vector<std::string>& commands) {
   TRY_ASSIGN(const Rows rows,
-             pool.query("SELECT e.id::text, u.name, p.workspace_id FROM experiments e"
+             pool.query("SELECT e.id::text, e.name, u.name, p.workspace_id FROM experiments e"
                         " JOIN users u ON u.id = e.owner_id JOIN projects p ON p.id = e.project_id"
                         " WHERE e.id = ANY ($1) UNION ALL"
-                        " SELECT c.task_id, u.name, c.workspace_id FROM commands c"
+                        " SELECT c.task_id, '', u.name, c.workspace_id FROM commands c"
                         " JOIN users u ON u.id = c.owner_id WHERE c.task_id = ANY ($2)",
                         experiments, commands));
   std::map<std::string, JobPlace> places;
   for (Rows::Row row : rows) {
     const auto id = row.next<std::string>();
-    row.into(places[id].username, places[id].workspace);
+    JobPlace& place = places[id];
+    row.into(place.experiment_name, place.username, place.workspace);
   }
   return places;
 }

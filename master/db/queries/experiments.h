@@ -95,12 +95,13 @@ struct ExperimentDetail : ExperimentRow {
 Result<Page<ExperimentRow>> list_experiments(Pool& pool, const ExperimentFilter& filter);
 /// Returns the experiments with these ids, in any order. Unknown ids are left out.
 Result<std::vector<ExperimentRow>> experiments_by_id(Pool& pool, const std::vector<std::int64_t>& ids);
-/// Owner and workspace of an experiment or command.
+/// Name, owner and workspace of an experiment or command.
 struct JobPlace {
+  std::string experiment_name;  ///< as it was last renamed; empty for a command
   std::string username;
   std::int64_t workspace = 1;
 };
-/// Returns owner and workspace, keyed by experiment id (as decimal text) or by the task id of a command.
+/// Returns the places of jobs, keyed by experiment id (as decimal text) or by the task id of a command.
 /// Unknown ids are left out.
 Result<std::map<std::string, JobPlace>> job_places(Pool& pool, const std::vector<std::int64_t>& experiments,
                                                    const std::vector<std::string>& commands);
