@@ -25,7 +25,7 @@
 #   edit_loop     from an edit of a trial to its first training step; the compiler's CPU time
 #   sandbox       the start of a task with its sandbox and without, in turn
 #   web           the web UI in a real browser: first load and paint, long series, many curves, zoom, time from
-#                 a report to its drawn point
+#                 a report to its drawn point, page loads while eight trials run
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads table search mnist_search mnist_ranks latency edit_loop sandbox cli web)

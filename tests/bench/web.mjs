@@ -1,25 +1,15 @@
 // Figures of the web UI on a real master in a real browser: bytes and paint time of a first visit, long
-// series, many curves, zoom, and the delay from a reported metric to its drawn point.
+// series, many curves, zoom, the delay from a reported metric to its drawn point, and page loads while trials run.
 // Usage: node tests/bench/web.mjs BUILD_DIR [PART...]. Prints `name value unit bound ok|short`, one figure a
 // line.
-import { mkdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
-import { cluster, here, page, requests, run, signIn, transferred } from '../webui/driver.mjs';
+import { cluster, page, requests, run, signIn, transferred } from '../webui/driver.mjs';
+import { createTrials, loadsInOneTab, loadsOfTabs, RUNNING, untilAllRun } from '../webui/loads.mjs';
 import { copies, curves, LONG_TRIAL, longTrial, sql } from '../webui/rows.mjs';
 
 const kMany = 10_000;
 const kCurves = 700_000;
 const kTrials = 100;
 const kPoints = 10_000;
-
-const kConfig = () => `name: real
-entrypoint: ${process.execPath} script_trial.mjs
-hyperparameters: {learning_rate: 0.1}
-searcher: {name: single, metric: accuracy, smaller_is_better: false, max_length: {batches: 1000000}}
-resources: {slots_per_trial: 1}
-max_restarts: 0
-checkpoint_storage: {type: shared_fs, host_path: ${path.join(cluster.directory, 'checkpoints')}}
-`;
 
 const figure = (name, value, unit, bound) =>
   console.log(`${name} ${Number(value.toPrecision(4))} ${unit} <=${bound} ${value <= bound ? 'ok' : 'short'}`);
@@ -69,15 +59,6 @@ const untilPainted = (act, done) =>
 const put = (text) => {
   sql(text);
   sql('VACUUM ANALYZE');
-};
-
-const start = async () => {
-  mkdirSync(path.join(cluster.directory, 'checkpoints'));
-  const context = cluster.folder('context', {
-    'const.yaml': kConfig(),
-    'script_trial.mjs': readFileSync(path.join(here, 'script_trial.mjs')),
-  });
-  await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
 };
 
 async function firstLoad() {
@@ -237,15 +218,24 @@ async function freshness() {
   figure('web_reported_to_drawn', ms, 'ms', 1000);
 }
 
+async function loads() {
+  await createTrials(RUNNING - 1);
+  await untilAllRun();
+  figure('web_slowest_of_30_loads', Math.max(...(await loadsInOneTab())), 'ms', 1000);
+  figure('web_slowest_of_11_tabs', Math.max(...(await loadsOfTabs())), 'ms', 1000);
+}
+
+cluster.slots = RUNNING;
 const parts = process.argv.slice(3);
 const kParts = [
   ['paint', firstPaint],
   ['long', longSeries],
   ['curves', manyCurves],
   ['fresh', freshness],
+  ['loads', loads],
 ];
 await run([
-  ['an experiment runs', start],
+  ['an experiment is created', () => createTrials(1)],
   ['first load', firstLoad],
   ...kParts.filter(([name]) => parts.length === 0 || parts.includes(name)),
 ]);
