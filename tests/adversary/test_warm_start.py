@@ -65,17 +65,22 @@ class WarmStart(unittest.TestCase):
                  self.cluster.det("trial", "logs", trial, "--json", "--source", "task").splitlines()]
         return json.loads(next(line for line in lines if line.startswith("{")))
 
-    def server(self):
-        """The pid of the fork server; None if there is none."""
-        agent = str(self.cluster.agents["a1"].pid)
+    @staticmethod
+    def servers(parent):
+        """The pids of the fork servers, or of their forked processes, with this parent."""
+        found = []
         for pid, (name, _) in processes().items():
             try:
-                parent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+                its = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
             except OSError:
                 continue
-            if name == "det-fork-server" and parent == agent:
-                return pid
-        return None
+            if name == "det-fork-server" and its == str(parent):
+                found.append(pid)
+        return found
+
+    def server(self):
+        """The pid of the fork server; None if there is none."""
+        return next(iter(self.servers(self.cluster.agents["a1"].pid)), None)
 
     def restart_agent(self):
         self.cluster.stop_agent("a1")
@@ -113,7 +118,10 @@ class WarmStart(unittest.TestCase):
         trial = self.cluster.trial_id(id)
         wait_until("the trial to run", lambda: any(
             name == "sleep" and f"DET_TRIAL_ID={trial}\0" in env for name, env in processes().values()))
-        os.kill(self.server(), signal.SIGKILL)
+        server = self.server()
+        waiting = wait_until("a process that waits for the next trial", lambda: self.servers(server))
+        os.kill(server, signal.SIGKILL)
+        wait_until("that process to end", lambda: not set(waiting) & set(processes()))
         go.touch()
         self.cluster.wait_state(id, "COMPLETED")
         self.run_trial("true")
@@ -156,10 +164,14 @@ class WarmStart(unittest.TestCase):
     def test_a_server_that_does_not_answer_costs_no_trial(self):
         server = wait_until("the server", lambda: self.run_trial("true") and self.server())
         os.kill(server, signal.SIGSTOP)
+        stopped = [server, *self.servers(server)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
         try:
             trial = self.run_trial("true")
         finally:
-            os.kill(server, signal.SIGCONT)
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
         self.assertIn("det-fork-server is not used", self.cluster.logs(trial))
 
     def test_a_server_that_cannot_serve_a_request_says_why(self):

@@ -2,9 +2,11 @@
 // `det-fork-server SOCKET PADDING`. Started by det-agent only.
 //
 // The server is single-threaded, has the variables that every trial of its agent has in common, and never
-// reads anything of a task. It forks for each connection and ends with its standard input.
+// reads anything of a task. It ends with its standard input. One forked entrant waits for a connection at any
+// time, because a fork with LibTorch takes milliseconds.
 //
-//   server ── fork ──> entrant: receives "run DIR" with the namespaces of a sandbox and enters them
+//   server ── fork ──> entrant: accepts a connection, receives "run DIR" with the namespaces of a sandbox and
+//                      enters them
 //   entrant ── vfork ──> parent: the first process of the entrant in the process namespace; ends at once
 //   parent ── fork ──> trial: is adopted by process 1 of the sandbox (det-task-init), confines itself, sends
 //                      "ready PID" and waits for "go"; then it is det-harness
@@ -41,6 +43,8 @@ namespace {
 
 /// Time for bubblewrap to make a sandbox, and for det-task-init to answer.
 constexpr Duration kPatience = std::chrono::seconds(60);
+/// Time from one connection to the fork of the next entrant, unless there is another connection.
+constexpr int kForkDelayMs = 500;
 constexpr std::size_t kStreams = 3;  ///< standard streams, the first descriptors of a request
 
 /// Memory of this process that /proc shows: its arguments, and the last variable of its environment.
@@ -176,7 +180,34 @@ Result<Request> receive_request(UniqueFd& connection) {
   ::_exit(0);
 }
 
-/// Accepts connections until standard input ends. Returns the exit code.
+/// Forks an entrant, which waits for a connection and serves it. Returns the end of a pipe that is closed
+/// when the entrant has a connection or has ended. Errors: of pipe2 and fork.
+Result<UniqueFd> fork_entrant(UniqueFd& listener, const Shown& shown) {
+  const pid_t server = ::getpid();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno("fork");
+  if (pid > 0) return ours;
+  ours.reset();
+  // After the end of the server the agent starts another one.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != server) ::_exit(1);
+  pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {listener.get(), POLLIN, 0}};
+  UniqueFd connection;
+  while (!connection) {
+    if (::poll(fds, 2, -1) < 0 && errno != EINTR) ::_exit(1);
+    if (fds[0].revents != 0) ::_exit(0);
+    if (fds[1].revents != 0) connection.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  ::prctl(PR_SET_PDEATHSIG, 0);
+  listener.reset();
+  theirs.reset();
+  serve(std::move(connection), shown);
+}
+
+/// Keeps one entrant waiting until standard input ends. Returns the exit code.
 int run_server(const std::string& socket, const Shown& shown) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGCHLD, SIG_IGN);  // reaps
@@ -187,17 +218,19 @@ int run_server(const std::string& socket, const Shown& shown) {
     return 1;
   }
   for (;;) {
-    pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {listener->get(), POLLIN, 0}};
-    if (::poll(fds, 2, -1) < 0 && errno != EINTR) return 1;
-    if (fds[0].revents != 0) return 0;
-    if (fds[1].revents == 0) continue;
-    UniqueFd connection(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) continue;
-    // A failed fork ends the connection, and the task starts cold.
-    if (::fork() == 0) {
-      listener->reset();
-      serve(std::move(connection), shown);
+    // Without an entrant connections would wait: the agent starts another server.
+    const auto entrant = fork_entrant(*listener, shown);
+    if (!entrant) {
+      std::cerr << "det-fork-server: " << entrant.error().message << "\n";
+      return 1;
     }
+    pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {entrant->get(), POLLIN, 0}};
+    while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
+    }
+    if (fds[0].revents != 0) return 0;
+    // The next fork would take a core from the trial that starts.
+    fds[1] = {listener->get(), POLLIN, 0};
+    (void)::poll(fds, 2, kForkDelayMs);
   }
 }
 
