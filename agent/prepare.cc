@@ -94,13 +94,14 @@ class Preparation {
       }
     }
     if (auto exit = choose_image(spec.attaches)) return exit;
+    const bool hook = path_exists(dir_.workdir() + "/startup-hook.sh");
     if (auto linked = spec.attaches ? Status() : link_model(dir_); !linked)
       log("WARNING",
           "Determined AI's Python library cannot find the model directory: " + linked.error().message);
-    spec.argv = after_pool_hook(
-        order_.message.startup_hook(),
-        task_command(command, path_exists(dir_.workdir() + "/startup-hook.sh"), image_ ? image_->root : ""));
-    spec.env = environment();
+    spec.argv = after_pool_hook(order_.message.startup_hook(),
+                                task_command(command, hook, image_ ? image_->root : ""));
+    // det-harness alone runs no Python.
+    spec.env = environment(!spec.attaches || hook || !order_.message.startup_hook().empty());
     if (auto exit = enclose(spec)) return exit;
     if (auto written = dir_.write_spec(spec); !written) return lost(written.error());
     // After the spec: the entries of this allocation are fresh and stay. Only a new entry can exceed the
@@ -384,7 +385,8 @@ class Preparation {
     return error.code == Code::kDeadlineExceeded ? failed(error.message) : lost(error);
   }
 
-  std::vector<std::string> environment() {
+  /// Returns the variables of the task. `upstream`: also writes the files for Determined AI's Python library.
+  std::vector<std::string> environment(bool upstream) {
     const std::string& master = site_.settings.master;
     // The relay is an address that the master's certificate does not name.
     std::string cert_name = site_.trust.cert_name;
@@ -409,7 +411,7 @@ class Preparation {
                               .master_cert_name = cert_name};
     std::vector<std::string> refused;
     auto lines = task_environment(order_.message, around, refused);
-    if (auto told = write_upstream_info(dir_, order_.message, around); !told)
+    if (auto told = upstream ? write_upstream_info(dir_, order_.message, around) : Status(); !told)
       log("WARNING", "Determined AI's Python library cannot find the cluster: " + told.error().message);
     if (const auto account = task_account(order_.message.experiment_config())) {
       for (std::string& line : lines)
