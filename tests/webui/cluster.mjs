@@ -127,10 +127,10 @@ export class Cluster {
     return stdout;
   }
 
-  // Creates a directory with these files in the cluster's directory.
+  // Creates a directory, if it is missing, with these files in the cluster's directory.
   folder(name, files) {
     const directory = path.join(this.directory, name);
-    mkdirSync(directory);
+    mkdirSync(directory, { recursive: true });
     for (const [file, text] of Object.entries(files)) writeFileSync(path.join(directory, file), text);
     return directory;
   }

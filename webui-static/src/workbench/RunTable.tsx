@@ -112,7 +112,8 @@ export function toggled(chosen: ReadonlyMap<number, Run>, run: Run): ReadonlyMap
   return next;
 }
 
-const sight = signal({ first: 0, last: 40 });
+// The rendered rows. Before the first look, those that fit into the window: the margin is drawn after the first paint.
+const sight = signal({ first: 0, last: 0 });
 const cursor = signal(-1);
 const addressOf = (run: Run): string => (run.kind === 'trial' ? paths.trial(run.id) : paths.experiment(run.id));
 
@@ -299,7 +300,7 @@ function useHovered(frame: { current: HTMLElement | null }): void {
 export function RunTable(props: Props) {
   const { items, pins } = props;
   const frame = useRef<HTMLDivElement>(null);
-  const [measured, frameWidth] = useWidth<HTMLDivElement>();
+  const [measured, frameWidth] = useWidth<HTMLDivElement>(0);
   const host = useCallback((element: HTMLDivElement | null) => {
     frame.current = element;
     measured(element);
@@ -320,7 +321,7 @@ export function RunTable(props: Props) {
   useTableKeys(props, frame);
   useHovered(frame);
   const first = Math.min(sight.value.first, Math.max(0, total - 1));
-  const last = Math.min(total - 1, sight.value.last);
+  const last = Math.min(total - 1, sight.value.last || Math.ceil(innerHeight / height));
   const rows: number[] = [];
   for (let index = first; index <= last; index++) rows.push(index);
   const now = useNow(rows.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
@@ -343,36 +344,40 @@ export function RunTable(props: Props) {
       </tr>
     );
   };
+  // The width is known before the table is drawn, so that it is laid out once; a scroll bar would change it.
+  const isLong = total * height > innerHeight;
   return (
     <div
-      class="table-frame table-tall"
+      class={`table-frame table-tall ${isLong ? 'table-long' : ''}`}
       ref={host}
       onScroll={look}
       tabIndex={0}
       role="region"
       aria-label={props.label}
     >
-      <table class="fixed" aria-rowcount={total + 1} style={{ minWidth: `${width}px` }}>
-        <colgroup>
-          <col style={{ width: `${choiceWidth}px` }} />
-          {columns.map((column) => (
-            <col key={column.key} style={{ width: `${column.width}px` }} />
-          ))}
-        </colgroup>
-        <Head columns={columns} sorts={props.sorts} sort={props.sort} pins={pins} chosen={props.chosen} />
-        {props.top.length > 0 && (
-          <tbody class="top-rows">
-            {props.top.map((run) => (
-              <RunRow key={run.id} {...props} columns={columns} index={undefined} run={run} now={now} />
+      {frameWidth > 0 && (
+        <table class="fixed" aria-rowcount={total + 1} style={{ minWidth: `${width}px` }}>
+          <colgroup>
+            <col style={{ width: `${choiceWidth}px` }} />
+            {columns.map((column) => (
+              <col key={column.key} style={{ width: `${column.width}px` }} />
             ))}
+          </colgroup>
+          <Head columns={columns} sorts={props.sorts} sort={props.sort} pins={pins} chosen={props.chosen} />
+          {props.top.length > 0 && (
+            <tbody class="top-rows">
+              {props.top.map((run) => (
+                <RunRow key={run.id} {...props} columns={columns} index={undefined} run={run} now={now} />
+              ))}
+            </tbody>
+          )}
+          <tbody>
+            {gap(first)}
+            {rows.map(row)}
+            {gap(total - 1 - last)}
           </tbody>
-        )}
-        <tbody>
-          {gap(first)}
-          {rows.map(row)}
-          {gap(total - 1 - last)}
-        </tbody>
-      </table>
+        </table>
+      )}
     </div>
   );
 }
