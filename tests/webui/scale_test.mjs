@@ -216,6 +216,10 @@ const listing = [
       await page.$eval('.table-tall', (frame) => (frame.scrollTop = frame.scrollHeight));
       await until((last) => document.querySelector(`tbody tr[data-id="${last}"]`), SEARCH);
       assert.ok((await page.$$('tbody tr')).length < 60);
+      const { width, height } = page.viewportSize();
+      await page.setViewportSize({ width, height: 3 * height });
+      await until(() => document.querySelectorAll('tbody tr[data-id]').length > 70);
+      await page.setViewportSize({ width, height });
     },
   ],
   [

@@ -311,12 +311,20 @@ export function RunTable(props: Props) {
   const height = rowHeight(columns);
   const look = (): void => {
     const element = frame.current;
-    if (!element) return;
+    if (!element?.firstElementChild) return;
     const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN);
     const last = Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN;
     if (first !== sight.value.first || last !== sight.value.last) sight.value = { first, last };
     items.look(first, last);
   };
+  const latest = useRef(look);
+  latest.current = look;
+  useEffect(() => {
+    // The frame grows with its rows, and with the window.
+    const observer = new ResizeObserver(() => latest.current());
+    if (frame.current) observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, []);
   useEffect(look, [total, height, columns.length]);
   useTableKeys(props, frame);
   useHovered(frame);
