@@ -20,6 +20,7 @@ TEXT
 [ $# -ge 3 ] || { usage >&2; exit 2; }
 suite=$1 root=$2
 shift 2
+command -v debootstrap >/dev/null || { echo "debootstrap is missing: apt-get install debootstrap" >&2; exit 2; }
 here=$(cd "$(dirname "$0")/.." && pwd)
 # The mirror of this machine's own packages.
 mirror=${DET_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | grep -v security | sort -u | sed -n 1p)}
