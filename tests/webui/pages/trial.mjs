@@ -99,7 +99,7 @@ export const trial = [
       assert.equal(await page.$('figure[data-panel="backward"]'), null);
       assert.equal(await page.$('select'), null); // System metrics are drawn over time.
       const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
-      assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training.*: (\d+m )?\d+s$/);
+      assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training[^;]*: (\d+m )?\d+s(; runs that a later run repeated: (\d+m )?\d+s)?$/);
       assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);
       const told = Number((await page.getAttribute('figure[data-panel="batches per second"]', 'aria-label')).match(/training ([\d.]+)/)[1]);
       const own = Number(sql(`SELECT (max(steps_completed) - min(steps_completed)) / extract(epoch FROM max(reported) - min(reported))

@@ -23,12 +23,17 @@ const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => 
 test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {
   const attempts = [attempt(2, 100), attempt(1, 10, 60)];
   const spent = spentOf(START, attempts, reports([20, 1], [50, 4], [110, 5]), START + 130_000);
-  assert.deepEqual(spent, { waiting: 50, starting: 20, training: 60 });
+  assert.deepEqual(spent, { waiting: 50, starting: 20, training: 60, repeated: 0 });
 });
 
 test('an attempt without a report was starting all the time; before the first attempt nothing is told', () => {
-  assert.deepEqual(spentOf(START, [attempt(1, 5, 15)], [], START), { waiting: 5, starting: 10, training: 0 });
-  assert.deepEqual(spentOf(START, [], reports([1, 1]), START), { waiting: 0, starting: 0, training: 0 });
+  assert.deepEqual(spentOf(START, [attempt(1, 5, 15)], [], START), { waiting: 5, starting: 10, training: 0, repeated: 0 });
+  assert.deepEqual(spentOf(START, [], reports([1, 1]), START), { waiting: 0, starting: 0, training: 0, repeated: 0 });
+});
+
+test('an earlier attempt without a report was repeated by the next', () => {
+  const attempts = [attempt(1, 10, 60), attempt(2, 70)];
+  assert.deepEqual(spentOf(START, attempts, reports([80, 5]), START + 100_000), { waiting: 20, starting: 10, training: 20, repeated: 50 });
 });
 
 test('reports are read out of a series of differences', () => {

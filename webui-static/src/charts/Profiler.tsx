@@ -23,22 +23,24 @@ const PARTS: [keyof Spent, string][] = [
   ['waiting', 'waiting for slots'],
   ['starting', 'from a slot to the first report'],
   ['training', 'training, validating, saving'],
+  ['repeated', 'runs that a later run repeated'],
 ];
 // Indices of the series colors; waiting uses a neutral one.
-const COLORS: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1' };
+const COLORS: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1', repeated: '4' };
 
 function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const all = spent.waiting + spent.starting + spent.training;
+  const all = spent.waiting + spent.starting + spent.training + spent.repeated;
+  const parts = PARTS.filter(([key]) => key !== 'repeated' || spent.repeated > 0);
   let left = 0;
   return (
-    <figure class="chart wide" aria-label={PARTS.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
+    <figure class="chart wide" aria-label={parts.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
       <figcaption>
         Time spent <span class="quiet">{duration(all)} in total</span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-          {PARTS.map(([key]) => {
+          {parts.map(([key]) => {
             const own = all > 0 ? (spent[key] / all) * width : 0;
             left += own;
             return own > 0 && <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
@@ -46,7 +48,7 @@ function SpentBar({ spent }: { spent: Spent }) {
         </svg>
       </div>
       <ul class="plain-list legend">
-        {PARTS.map(([key, name]) => (
+        {parts.map(([key, name]) => (
           <li key={key}>
             <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
             {name} <span class="quiet">{all > 0 ? `${duration(spent[key])}, ${percent(spent[key] / all)}` : ''}</span>

@@ -1,4 +1,4 @@
-// Breaks down the time of a trial (waiting, starting, training) from its runs and
+// Breaks down the time of a trial (waiting, starting, training, repeated) from its runs and
 // reports, and computes its speed. Pure.
 import { bytes } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
@@ -8,6 +8,7 @@ export interface Spent {
   waiting: number; // without slots: before the first run and between runs
   starting: number; // from getting slots to the first report: build, data, first batches
   training: number; // from the first report to the end of the run
+  repeated: number; // runs without a report that is left: a later run repeated their batches
 }
 
 export interface Report {
@@ -27,15 +28,17 @@ export function reportsOf(one: MetricSeries): Report[] {
 }
 
 export function spentOf(beginMs: number, attempts: readonly Allocation[], reports: readonly Report[], nowMs: number): Spent {
-  const spent = { waiting: 0, starting: 0, training: 0 };
+  const spent = { waiting: 0, starting: 0, training: 0, repeated: 0 };
   let free = beginMs; // start of the current time without slots
   const begun = attempts.filter((one) => one.startTime).sort((a, b) => a.run - b.run);
-  for (const one of begun) {
+  for (const [at, one] of begun.entries()) {
     const from = Date.parse(one.startTime ?? '');
     const to = one.endTime ? Date.parse(one.endTime) : nowMs;
-    const first = Math.min(to, ...reports.filter(({ ms }) => ms >= from && ms <= to).map(({ ms }) => ms));
+    const own = reports.filter(({ ms }) => ms >= from && ms <= to);
+    const first = Math.min(to, ...own.map(({ ms }) => ms));
     spent.waiting += Math.max(0, from - free) / 1000;
-    spent.starting += Math.max(0, first - from) / 1000;
+    if (own.length === 0 && at < begun.length - 1) spent.repeated += Math.max(0, to - from) / 1000;
+    else spent.starting += Math.max(0, first - from) / 1000;
     spent.training += Math.max(0, to - first) / 1000;
     free = to;
   }
