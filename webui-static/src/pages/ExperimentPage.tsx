@@ -103,6 +103,9 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
     <>
       <div class="page-head">
         <div>
+          <p class="quiet">
+            <a href={paths.experiments}>Experiments</a> / {one.id}
+          </p>
           <h1 title={one.description}>{one.name || `Experiment ${one.id}`}</h1>
           <Summary one={one} now={now} />
         </div>
