@@ -24,9 +24,16 @@ export const comparing = [
         const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
         return row && [...row.cells].every((cell) => cell.innerText.trim() !== '');
       });
-      const shown = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [...row.cells].slice(1).map((cell) => cell.innerText.trim()));
+      const [shown, column] = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [
+        [...row.cells].slice(1).map((cell) => cell.innerText.trim()),
+        [...document.querySelectorAll('tr[data-id]')].map((run) => run.cells[4].innerText.trim()),
+      ]);
+      // The table and the comparison show the same numbers.
+      assert.deepEqual(shown.map((text) => text.split(/\s/)[0]).sort(), column.sort());
       const values = new Set(shown.map((text) => text.split(/\s/)[0]));
-      assert.equal(shown.filter((text) => text.includes('best')).length, values.size === 1 ? 0 : 1, shown.join(' | '));
+      // Values that read the same are marked together.
+      const best = new Set(shown.filter((text) => text.includes('best')).map((text) => text.split(/\s/)[0]));
+      assert.equal(best.size, values.size === 1 ? 0 : 1, shown.join(' | '));
       const [first] = shown[0].split(/\s/);
       for (const text of shown.slice(1)) assert.equal(/[+−]\d/.test(text), text.split(/\s/)[0] !== first, shown.join(' | '));
       const colors = (of) => of.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
