@@ -1,5 +1,6 @@
 // The comparison table: a column per compared subject under one head that stays in sight, rows in sections.
 import { paths, useQuery } from '../address';
+import { Icon } from '../components/Icon';
 import { Name } from '../components/Name';
 import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
@@ -34,10 +35,12 @@ function Head({ one, isNamed, isFirst, setBaseline }: HeadProps) {
       {!ofTrial && <div class="quiet one-line">{one.name}</div>}
       {setBaseline &&
         (isFirst ? (
-          <span class="quiet baseline">Baseline</span>
+          <span class="quiet baseline">
+            <Icon name="flag" /> Baseline
+          </span>
         ) : (
-          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} onClick={setBaseline}>
-            Set as baseline
+          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} title="Set as baseline" onClick={setBaseline}>
+            <Icon name="flag" />
           </button>
         ))}
     </th>
