@@ -69,13 +69,15 @@ export const comparing = [
   [
     'the others are compared with a pinned run, or with the chosen baseline',
     async () => {
-      await open(`${COMPARED}&panels=compare&top=3`);
+      await open(`${COMPARED}&panels=compare&top=1`);
       const first = (id) =>
         until((wanted) => document.querySelector('.compare thead th:nth-child(2) .quiet')?.textContent === `experiment ${wanted}`, id);
-      await first(3);
+      await first(1);
       assert.equal(await page.locator('.compare thead th').count(), 4);
       await page.getByRole('button', { name: 'Set as baseline: experiment 2' }).click();
       await first(2);
+      // The others keep the order of the table, pinned ones first.
+      assert.deepEqual(await page.locator('.compare thead th > div.quiet').allInnerTexts(), ['experiment 2', 'experiment 1', 'experiment 3']);
       await page.getByRole('rowgroup', { name: 'Hyperparameters' }).getByRole('row', { name: 'learning_rate' }).getByText('+0.1').waitFor();
     },
   ],
@@ -115,7 +117,7 @@ export const comparing = [
       const values = page.getByRole('rowgroup', { name: 'Hyperparameters' });
       const named = () => values.getByRole('row').allInnerTexts();
       await values.getByText('learning_rate').waitFor();
-      assert.deepEqual(await named(), ['Hyperparameters', 'learning_rate\t0.1\t0.2 +0.1\t0.3 +0.2']);
+      assert.deepEqual(await named(), ['Hyperparameters', 'learning_rate\t0.3\t0.2 −0.1\t0.1 −0.2']);
       assert.equal(await page.locator('.compare thead').count(), 1);
       assert.equal(await page.getByRole('rowheader', { name: 'Searcher' }).count(), 0);
       await page.getByLabel('Only differences').uncheck();
@@ -132,12 +134,12 @@ export const comparing = [
       await page.setViewportSize({ width: 1300, height: 900 });
       await part('Configuration');
       await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
-      await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
+      await page.getByRole('region', { name: 'experiment 3 → experiment 2' }).waitFor();
       const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
-      assert.ok(lines.includes('max_restarts: 1') && lines.includes('max_restarts: 2'), lines.join('\n'));
+      assert.ok(lines.includes('max_restarts: 3') && lines.includes('max_restarts: 2'), lines.join('\n'));
       assert.ok(lines.some((line) => line.includes(PROBE)));
-      await page.getByLabel('Right').selectOption('experiment 3');
-      await page.getByRole('region', { name: 'experiment 1 → experiment 3' }).waitFor();
+      await page.getByLabel('Right').selectOption('experiment 1');
+      await page.getByRole('region', { name: 'experiment 3 → experiment 1' }).waitFor();
       await audit('compare-configuration');
     },
   ],

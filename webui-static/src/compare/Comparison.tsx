@@ -6,7 +6,7 @@ import { ErrorNote } from '../components/notes';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
-import { readView, type View } from '../workbench/view';
+import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, Sides, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
@@ -33,9 +33,9 @@ function Configuration({ all }: { all: Subject[] }) {
   );
 }
 
-// The chosen baseline, pinned runs, then the others in the order of the address. The first one is the baseline.
-function compareOrder(drawn: readonly Run[], { top, drawn: chosen }: View, baseline: number): Run[] {
-  const ids = [baseline, ...top, ...(chosen ?? []), ...drawn.map(({ id }) => id)];
+// The chosen baseline, pinned runs, then the others in the order of the table. The first one is the baseline.
+function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number): Run[] {
+  const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
   return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
 
@@ -48,7 +48,7 @@ export interface Props {
 
 export function Comparison({ drawn, colors, objective, format }: Props) {
   const { query, setQuery } = useQuery();
-  const runs = compareOrder(drawn, readView(query), Number(query.base)).slice(0, MAX_COMPARED);
+  const runs = compareOrder(drawn, readView(query).top, Number(query.base)).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(
