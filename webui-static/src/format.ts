@@ -124,6 +124,26 @@ export const digits = (value: number | string | null | undefined): string => {
   return text.includes('e') ? value.toExponential(3) : text.includes('.') ? value.toPrecision(5) : text;
 };
 
+// Most decimal places of a column of metrics.
+const METRIC_PLACES = 5;
+
+// A fraction that rounds to a whole number keeps its zeros: 0.999996 is "1.0000".
+function metricPlaces(value: JsonValue | undefined): number {
+  if (typeof value !== 'number' || Number.isInteger(value)) return 0;
+  const text = metric(value);
+  return text.includes('e') ? 0 : ((text.includes('.') ? text : value.toPrecision(5)).split('.')[1]?.length ?? 0);
+}
+
+// The format of a column of metrics: as many decimal places as its values have, at most METRIC_PLACES. A value with an
+// exponent keeps it. Other numbers, as the mean of integers, keep their decimals in a column without decimals.
+export function metricColumn(values: readonly (JsonValue | undefined)[]): (value: number | string | null | undefined) => string {
+  const places = Math.min(METRIC_PLACES, Math.max(0, ...values.map(metricPlaces)));
+  return (value) => {
+    if (typeof value !== 'number' || metric(value).includes('e')) return digits(value);
+    return places === 0 ? metric(value) : value.toFixed(places);
+  };
+}
+
 // The decimal places of a column of numbers: as many as they have, and no more than the smallest needs for three digits.
 // Undefined for a column with exponents.
 export function decimals(values: readonly number[]): number | undefined {

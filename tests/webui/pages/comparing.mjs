@@ -24,9 +24,16 @@ export const comparing = [
         const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
         return row && [...row.cells].every((cell) => cell.innerText.trim() !== '');
       });
-      const shown = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [...row.cells].slice(1).map((cell) => cell.innerText.trim()));
+      const [shown, column] = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [
+        [...row.cells].slice(1).map((cell) => cell.innerText.trim()),
+        [...document.querySelectorAll('tr[data-id]')].map((run) => run.cells[4].innerText.trim()),
+      ]);
+      // The table and the comparison show the same numbers.
+      assert.deepEqual(shown.map((text) => text.split(/\s/)[0]).sort(), column.sort());
       const values = new Set(shown.map((text) => text.split(/\s/)[0]));
-      assert.equal(shown.filter((text) => text.includes('best')).length, values.size === 1 ? 0 : 1, shown.join(' | '));
+      // Values that read the same are marked together.
+      const best = new Set(shown.filter((text) => text.includes('best')).map((text) => text.split(/\s/)[0]));
+      assert.equal(best.size, values.size === 1 ? 0 : 1, shown.join(' | '));
       const [first] = shown[0].split(/\s/);
       for (const text of shown.slice(1)) assert.equal(/[+−]\d/.test(text), text.split(/\s/)[0] !== first, shown.join(' | '));
       const colors = (of) => of.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
@@ -62,13 +69,15 @@ export const comparing = [
   [
     'the others are compared with a pinned run, or with the chosen baseline',
     async () => {
-      await open(`${COMPARED}&panels=compare&top=3`);
+      await open(`${COMPARED}&panels=compare&top=1`);
       const first = (id) =>
         until((wanted) => document.querySelector('.compare thead th:nth-child(2) .quiet')?.textContent === `experiment ${wanted}`, id);
-      await first(3);
+      await first(1);
       assert.equal(await page.locator('.compare thead th').count(), 4);
       await page.getByRole('button', { name: 'Set as baseline: experiment 2' }).click();
       await first(2);
+      // The others keep the order of the table, pinned ones first.
+      assert.deepEqual(await page.locator('.compare thead th > div.quiet').allInnerTexts(), ['experiment 2', 'experiment 1', 'experiment 3']);
       await page.getByRole('rowgroup', { name: 'Hyperparameters' }).getByRole('row', { name: 'learning_rate' }).getByText('+0.1').waitFor();
     },
   ],
@@ -108,7 +117,7 @@ export const comparing = [
       const values = page.getByRole('rowgroup', { name: 'Hyperparameters' });
       const named = () => values.getByRole('row').allInnerTexts();
       await values.getByText('learning_rate').waitFor();
-      assert.deepEqual(await named(), ['Hyperparameters', 'learning_rate\t0.1\t0.2 +0.1\t0.3 +0.2']);
+      assert.deepEqual(await named(), ['Hyperparameters', 'learning_rate\t0.3\t0.2 −0.1\t0.1 −0.2']);
       assert.equal(await page.locator('.compare thead').count(), 1);
       assert.equal(await page.getByRole('rowheader', { name: 'Searcher' }).count(), 0);
       await page.getByLabel('Only differences').uncheck();
@@ -125,12 +134,12 @@ export const comparing = [
       await page.setViewportSize({ width: 1300, height: 900 });
       await part('Configuration');
       await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
-      await page.getByRole('region', { name: 'experiment 1 → experiment 2' }).waitFor();
+      await page.getByRole('region', { name: 'experiment 3 → experiment 2' }).waitFor();
       const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
-      assert.ok(lines.includes('max_restarts: 1') && lines.includes('max_restarts: 2'), lines.join('\n'));
+      assert.ok(lines.includes('max_restarts: 3') && lines.includes('max_restarts: 2'), lines.join('\n'));
       assert.ok(lines.some((line) => line.includes(PROBE)));
-      await page.getByLabel('Right').selectOption('experiment 3');
-      await page.getByRole('region', { name: 'experiment 1 → experiment 3' }).waitFor();
+      await page.getByLabel('Right').selectOption('experiment 1');
+      await page.getByRole('region', { name: 'experiment 3 → experiment 1' }).waitFor();
       await audit('compare-configuration');
     },
   ],

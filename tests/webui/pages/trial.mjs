@@ -21,7 +21,7 @@ export const trial = [
     'a checkpoint shows its files and metadata as text, and is a start for another experiment',
     async () => {
       await open('experiments/1?tab=checkpoints');
-      await page.getByText('batch 10').click();
+      await page.locator('.checkpoint summary', { hasText: UUID.slice(0, 8) }).getByText('batch 10').click();
       await untilText('weights.pt');
       assert.match(await page.textContent('.checkpoint pre'), /<img src=x onerror/);
       assert.equal(await page.$('main img'), null);

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { bestPlace, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, type Row } from '../../../webui-static/src/compare/rows';
-import type { Subject } from '../../../webui-static/src/compare/subjects';
+import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
+import { metricColumn } from '../../../webui-static/src/format';
+import type { Run } from '../../../webui-static/src/workbench/runs';
 
 const told = ({ cells }: Row): string[] => cells.map(({ text, difference }) => `${text} ${difference}`.trim());
 
@@ -12,13 +14,15 @@ test('a comparison marks the best value unless all are equal', () => {
   assert.equal(bestPlace([undefined], true), undefined);
   assert.deepEqual(objectiveRow('loss', [0.5, 0.4], true).cells.map(({ isBest, tone }) => [isBest, tone]), [[false, ''], [true, 'better']]);
   assert.deepEqual(objectiveRow('accuracy', [0.5, 0.4], false).cells.map(({ isBest, tone }) => [isBest, tone]), [[true, ''], [false, 'worse']]);
+  // Values that read the same are equally good.
+  assert.deepEqual(objectiveRow('accuracy', [0.999996, 0.999998, 0.9], false).cells.map(({ text, isBest }) => [text, isBest]), [['1.0000', true], ['1.0000', true], ['0.9000', false]]);
   assert.ok(objectiveRow('loss', [0.5, 0.5000000001], true).cells.every(({ isBest, tone }) => !isBest && tone === ''));
 });
 
 test('differences from the first value have its decimal places', () => {
   assert.deepEqual(told(metricRow('loss', [0.5, 0.75, 0.25, undefined])), ['0.50', '0.75 +0.25', '0.25 −0.25', '']);
   assert.deepEqual(told(metricRow('loss', [0.123454, 0.123456])), ['0.12345', '0.12346 +0.00001']);
-  assert.deepEqual(told(metricRow('loss', [1e-6, 3e-6])), ['1e-6', '3e-6 +2e-6']);
+  assert.deepEqual(told(metricRow('loss', [1e-6, 3e-6])), ['1.000e-6', '3.000e-6 +2e-6']);
   assert.equal(metricRow('loss', [0.7500000001, 0.75]).differs, false);
 });
 
@@ -61,6 +65,16 @@ test('a comparison has sections; only the rows that differ are left on demand', 
     [['0.1', '0.2 +0.1']],
   ]);
   assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
+});
+
+test('a comparison shows the values of the run table, in the format of its column', () => {
+  const one = subject(1, 0.5);
+  const row = { kind: 'trial', experiment: one.experiment, trial: { ...one.trial, searcherMetricValue: 0.625 } } as unknown as Run;
+  const [summary] = sections([withRow(one, row), subject(2, 0.75)], false, 0, metricColumn([0.625, 0.1234]));
+  assert.deepEqual(summary?.rows.filter(({ name }) => name === 'accuracy').map(told), [['0.6250', '0.7500 +0.1250']]);
+  // The best trial has changed since: only the values of the experiment are taken.
+  const other = withRow({ ...one, path: 'experiment' }, { ...row, kind: 'experiment', trial: { ...one.trial, id: 9 } } as unknown as Run);
+  assert.equal(other.trial?.searcherMetricValue, 0.5);
 });
 
 test('values of different metrics are named and have no difference', () => {

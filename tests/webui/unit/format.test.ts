@@ -14,6 +14,7 @@ import {
   isActive,
   isEnded,
   metric,
+  metricColumn,
   remaining,
   percent,
   progressOf,
@@ -68,6 +69,14 @@ test('metrics keep what matters', () => {
 
 test('the numbers of a column keep the zeros at their ends', () => {
   assert.deepEqual([0.8394, 0.85459, 1.5, 12, 0, 1e-7, 'NaN', null].map(digits), ['0.83940', '0.85459', '1.5000', '12', '0', '1.000e-7', 'NaN', '']);
+});
+
+test('metrics of a column have equal decimal places, and fractions are not shown as whole numbers', () => {
+  const told = (...values: number[]): string[] => values.map(metricColumn(values));
+  assert.deepEqual(told(0.5, 0.123456, 2), ['0.50000', '0.12346', '2.00000']);
+  assert.deepEqual(told(0.999996, 0.999998), ['1.0000', '1.0000']);
+  assert.deepEqual(told(0.5, 1.986e-5), ['0.5', '1.986e-5']);
+  assert.deepEqual([2.5, 12345.6].map(metricColumn([1, 4, 12345.6])), ['2.5', '12346']);
 });
 
 test('the numbers of a column have as many decimal places as three digits of the smallest need', () => {

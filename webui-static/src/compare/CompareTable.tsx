@@ -1,6 +1,6 @@
 // The comparison table: a column per compared subject under one head that stays in sight, rows in sections.
-import { Fragment } from 'preact';
 import { paths, useQuery } from '../address';
+import { Icon } from '../components/Icon';
 import { Name } from '../components/Name';
 import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
@@ -35,27 +35,29 @@ function Head({ one, isNamed, isFirst, setBaseline }: HeadProps) {
       {!ofTrial && <div class="quiet one-line">{one.name}</div>}
       {setBaseline &&
         (isFirst ? (
-          <span class="quiet baseline">Baseline</span>
+          <span class="quiet baseline">
+            <Icon name="flag" /> Baseline
+          </span>
         ) : (
-          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} onClick={setBaseline}>
-            Set as baseline
+          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} title="Set as baseline" onClick={setBaseline}>
+            <Icon name="flag" />
           </button>
         ))}
     </th>
   );
 }
 
-// A long name with line breaks allowed after dots and underscores.
-const Broken = ({ name }: { name: string }) => (
-  <>
-    {name.split(/(?<=[._])/).map((part, at) => (
-      <Fragment key={at}>
-        {at > 0 && <wbr />}
-        {part}
-      </Fragment>
-    ))}
-  </>
-);
+// "checkpoint_storage.type": the objects around a leaf are shortened before its own name is.
+function RowName({ name }: { name: string }) {
+  const end = name.lastIndexOf('.') + 1;
+  if (end === 0) return <>{name}</>;
+  return (
+    <span class="dotted">
+      <span>{name.slice(0, end)}</span>
+      <span>{name.slice(end)}</span>
+    </span>
+  );
+}
 
 const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell }) => (
   <>
@@ -64,6 +66,10 @@ const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell
     {isBest && <> <span class="best">best</span></>}
   </>
 );
+
+// A cell that differs from the baseline is tinted. A value without a difference has one line.
+const cellClass = ({ text, difference, isBest }: Cell, baseline: Cell | undefined): string =>
+  `${text === baseline?.text ? '' : 'other'} ${difference === '' && !isBest ? 'cut' : ''}`;
 
 // The sections' rows that differ, or all of them as the switch says.
 export function CompareTable({ label, all, sections }: { label: string; all: Subject[]; sections: readonly Section[] }) {
@@ -108,11 +114,11 @@ export function CompareTable({ label, all, sections }: { label: string; all: Sub
               )}
               {section.rows.map(({ name, cells, differs }) => (
                 <tr key={name} class={differs && !onlyDifferences ? 'differs' : ''}>
-                  <th scope="row">
-                    <Broken name={name} />
+                  <th scope="row" title={name}>
+                    <RowName name={name} />
                   </th>
                   {cells.map((cell, at) => (
-                    <td key={at}>
+                    <td key={at} class={cellClass(cell, cells[0])} title={cell.text}>
                       <Value cell={cell} />
                     </td>
                   ))}

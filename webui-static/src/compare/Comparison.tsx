@@ -6,19 +6,19 @@ import { ErrorNote } from '../components/notes';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
-import { readView, type View } from '../workbench/view';
+import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, Sides, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
 import { rowsOf, sections } from './rows';
-import { idOf, loadSubjects, MAX_COMPARED, type Subject } from './subjects';
+import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
 const RELOAD_GAP_MS = 2000;
 
-function Values({ all, smallerIsBetter }: { all: Subject[]; smallerIsBetter: boolean }) {
+function Values({ all, smallerIsBetter, format }: { all: Subject[]; smallerIsBetter: boolean; format: Props['format'] }) {
   const now = useNow(all.some((one) => !isEnded(one.experiment.state)));
-  return <CompareTable label="Values" all={all} sections={sections(all, smallerIsBetter, now)} />;
+  return <CompareTable label="Values" all={all} sections={sections(all, smallerIsBetter, now, format)} />;
 }
 
 function Configuration({ all }: { all: Subject[] }) {
@@ -33,9 +33,9 @@ function Configuration({ all }: { all: Subject[] }) {
   );
 }
 
-// The chosen baseline, pinned runs, then the others in the order of the address. The first one is the baseline.
-function compareOrder(drawn: readonly Run[], { top, drawn: chosen }: View, baseline: number): Run[] {
-  const ids = [baseline, ...top, ...(chosen ?? []), ...drawn.map(({ id }) => id)];
+// The chosen baseline, pinned runs, then the others in the order of the table. The first one is the baseline.
+function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number): Run[] {
+  const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
   return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
 
@@ -43,11 +43,12 @@ export interface Props {
   drawn: readonly Run[];
   colors: ReadonlyMap<number, string>; // by id of the run
   objective: Objective | undefined;
+  format: (value: number) => string; // of the searcher metric in the run table
 }
 
-export function Comparison({ drawn, colors, objective }: Props) {
+export function Comparison({ drawn, colors, objective, format }: Props) {
   const { query, setQuery } = useQuery();
-  const runs = compareOrder(drawn, readView(query), Number(query.base)).slice(0, MAX_COMPARED);
+  const runs = compareOrder(drawn, readView(query).top, Number(query.base)).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(
@@ -62,10 +63,11 @@ export function Comparison({ drawn, colors, objective }: Props) {
   );
   if (runs.length === 0) return <p class="quiet">No run is drawn. The round button before a row adds it to the comparison.</p>;
   if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
-  const places = new Map(runs.map(({ id }, at) => [id, at]));
-  const all = live.data
-    .map((one) => ({ ...one, color: colors.get(idOf(one)) }))
-    .sort((a, b) => (places.get(idOf(a)) ?? 0) - (places.get(idOf(b)) ?? 0));
+  const subjects = new Map(live.data.map((one) => [idOf(one), one]));
+  const all = runs.flatMap((run): Subject[] => {
+    const one = subjects.get(run.id);
+    return one ? [{ ...withRow(one, run), color: colors.get(run.id) }] : [];
+  });
   const part = PARTS.find((one) => one.toLowerCase() === query.of) ?? 'Values';
   return (
     <section aria-label="Comparison" class="comparison">
@@ -84,7 +86,7 @@ export function Comparison({ drawn, colors, objective }: Props) {
           </span>
         )}
       </div>
-      {part === 'Values' && <Values all={all} smallerIsBetter={objective?.smallerIsBetter ?? true} />}
+      {part === 'Values' && <Values all={all} smallerIsBetter={objective?.smallerIsBetter ?? true} format={format} />}
       {part === 'Configuration' && <Configuration all={all} />}
       {part === 'Code' && (
         <>

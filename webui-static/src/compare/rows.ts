@@ -1,6 +1,6 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
 import { flatten } from '../charts/search';
-import { duration, grouped, metric, sorted, stateName } from '../format';
+import { duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import type { Subject } from './subjects';
 
@@ -23,9 +23,6 @@ export interface Section {
   rows: Row[];
 }
 
-// Most decimal places of a metric, as in the run table.
-const MAX_PLACES = 5;
-
 const MINUS = '−';
 const sign = (difference: number): string => (difference < 0 ? MINUS : '+');
 
@@ -43,12 +40,9 @@ type Value = number | undefined;
 
 const isNumber = (value: JsonValue | undefined): value is number => typeof value === 'number' && Number.isFinite(value);
 
-// Decimal places that show all numbers as metric() does; undefined if one has an exponent.
-function placesOf(values: readonly number[]): number | undefined {
-  const texts = values.map(metric);
-  if (texts.some((text) => text.includes('e'))) return undefined;
-  return Math.min(MAX_PLACES, Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0)));
-}
+// Decimal places of numbers as texts; undefined if one has an exponent.
+const placesOf = (texts: readonly string[]): number | undefined =>
+  texts.some((text) => text.includes('e')) ? undefined : Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0));
 
 // The difference of two numbers with its sign and the given decimal places.
 function signed(difference: number, places: number | undefined): string {
@@ -73,21 +67,23 @@ function cellsOf(values: readonly Value[], text: (value: number) => string, diff
 
 const differing = (cells: readonly Cell[]): boolean => cells.some(({ text }) => text !== cells[0]?.text);
 
-// A row of metrics. Undefined values are missing.
-export function metricRow(name: string, values: readonly Value[]): Row {
-  const places = placesOf(values.filter((value) => value !== undefined));
-  const text = (value: number): string => (places === undefined ? metric(value) : value.toFixed(places));
-  const cells = cellsOf(values.map((value) => (value === undefined || places === undefined ? value : Number(value.toFixed(places)))), text, (by) => signed(by, places));
+type Format = (value: number) => string;
+
+// A row of metrics. Undefined values are missing. Differences are those of the shown numbers.
+export function metricRow(name: string, values: readonly Value[], format: Format = metricColumn(values)): Row {
+  const shown = values.map((value) => (value === undefined ? undefined : Number(format(value))));
+  const places = placesOf(shown.flatMap((value) => (value === undefined ? [] : [format(value)])));
+  const cells = cellsOf(shown, format, (by) => signed(by, places));
   return { name, cells, differs: differing(cells) };
 }
 
-// The row of the searcher metric: the best value is marked, and differences have a tone.
-export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean): Row {
-  const row = metricRow(name, values);
+// The row of the searcher metric: the best value and those that read the same are marked, and differences have a tone.
+export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
+  const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
-  const cells = row.cells.map((cell, at): Cell => {
+  const cells = row.cells.map((cell): Cell => {
     const isSmaller = cell.difference.startsWith(MINUS);
-    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: at === best };
+    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && cell.text === row.cells[best]?.text };
   });
   return { ...row, cells };
 }
@@ -160,14 +156,14 @@ const namedMetric = (one: Subject): string => `${one.experiment.searcherMetric} 
 
 const stateOf = (one: Subject): string => (one.path === 'trial' && one.trial ? one.trial.state : one.experiment.state);
 
-// The table of values: a summary, the other validation metrics, the hyperparameters.
-export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowMs: number): Section[] {
+// The table of values: a summary, the other validation metrics, the hyperparameters. `format`: of the searcher metric.
+export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowMs: number, format?: Format): Section[] {
   const objectives = [...new Set(all.map(({ experiment }) => experiment.searcherMetric))];
   const objective = objectives.length === 1 ? (objectives[0] ?? '') : '';
   const summary = [
     stateRow(all.map(stateOf)),
     // Values of different metrics have no difference.
-    objective === '' ? textRow('Best metric', all.map(namedMetric)) : objectiveRow(objective, all.map(valueOfMetric), smallerIsBetter),
+    objective === '' ? textRow('Best metric', all.map(namedMetric)) : objectiveRow(objective, all.map(valueOfMetric), smallerIsBetter, format),
     countRow('Batches', all.map(({ trial }) => trial?.totalBatchesProcessed ?? 0)),
     durationRow('Duration', all.map((one) => secondsOf(one, nowMs))),
     ...(all.every(ofTrial) ? [] : [countRow('Trials', all.map(({ experiment }) => experiment.numTrials))]),

@@ -1,6 +1,7 @@
 // Subjects of a comparison: trials, or experiments represented by their best trial.
 import * as api from '../api';
 import type { Experiment, Trial } from '../wire';
+import type { Run } from '../workbench/runs';
 
 export const MAX_COMPARED = 20;
 
@@ -35,6 +36,17 @@ export const loadSubjects = (
   signal: AbortSignal,
 ): Promise<Subject[]> =>
   Promise.all([...experiments.map((id) => byExperiment(id, signal)), ...trials.map((id) => byTrial(id, signal))]);
+
+// The subject with the values of its row in the run table: table and comparison are loaded at different times.
+export function withRow(one: Subject, { kind, experiment: row, trial: rowTrial }: Run): Subject {
+  const { state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric } = row;
+  const experiment = { ...one.experiment, state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric };
+  if (!one.trial || !rowTrial || rowTrial.id !== one.trial.id) return { ...one, experiment };
+  const trial = { ...one.trial, bestValidation: rowTrial.bestValidation, searcherMetricValue: rowTrial.searcherMetricValue };
+  if (kind === 'experiment') return { ...one, experiment, trial };
+  const { state: trialState, endTime: trialEnd, totalBatchesProcessed } = rowTrial;
+  return { ...one, experiment, trial: { ...trial, state: trialState, endTime: trialEnd, totalBatchesProcessed } };
+}
 
 // The id of the compared run.
 export const idOf = ({ path, trial, experiment }: Subject): number => (path === 'trial' ? (trial?.id ?? 0) : experiment.id);

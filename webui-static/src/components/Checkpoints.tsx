@@ -13,6 +13,7 @@ import { StateBadge } from './notes';
 import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
+const SHORT_ID = 8; // characters of a UUID
 
 interface RowProps {
   one: Checkpoint;
@@ -30,7 +31,10 @@ function CheckpointRow({ one, metricName, named, reload }: RowProps) {
     <details class="checkpoint">
       <summary>
         <StateBadge state={one.state} />
-        <span>batch {grouped(one.stepsCompleted)}</span>
+        <span class="checkpoint-name">
+          <code title={one.uuid}>{one.uuid.slice(0, SHORT_ID)}</code>
+          <span>batch {grouped(one.stepsCompleted)}</span>
+        </span>
         {metricName !== undefined && (
           <span class="checkpoint-metric">
             <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || '–'}
@@ -100,6 +104,7 @@ function Rows({ all, first, metricName, named, reload }: Omit<ListProps, 'live'>
   const rows = measured ? all : [...all].sort((a, b) => savedAt(b) - savedAt(a));
   const columns: [string, string][] = [
     ['State', '8rem'],
+    ['ID', '6rem'],
     ['Step', '8rem'],
     ...(measured ? ([[metricName, 'minmax(8rem, 12rem)']] as [string, string][]) : []),
     ...(named ? ([['Trial', '7rem']] as [string, string][]) : []),
@@ -152,8 +157,8 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.trialId === trialId),
   );
 
-export const TrialCheckpoints = ({ trial }: { trial: Trial }) => (
-  <List live={useCheckpoints(trial.id)} first="Newest first." metricName="Metric" named={false} />
+export const TrialCheckpoints = ({ trial, metricName }: { trial: Trial; metricName: string | undefined }) => (
+  <List live={useCheckpoints(trial.id)} first="Newest first." metricName={metricName || 'Metric'} named={false} />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {

@@ -3,11 +3,12 @@
 import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
 import { Fragment } from 'preact';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { paths, useQuery } from '../address';
 import { media, type Media } from '../calls/media';
 import type { Curve } from '../charts/Metrics';
 import { Empty } from '../components/Empty';
+import { Icon } from '../components/Icon';
 import { Loaded } from '../components/Loaded';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
@@ -21,6 +22,7 @@ import { Wall } from './Wall';
 const RELOAD_GAP_MS = 2000;
 const WANT_GAP_MS = 60;
 const MAX_NEAR = 20_000; // entries around the current step to load
+const SCROLL_SHARE = 0.6; // of the width of a table, by a button
 const MAX_TABLE = 8; // runs; images of more are shown as a wall
 
 export interface Props {
@@ -79,14 +81,50 @@ interface ViewProps {
   curves: readonly Curve[];
 }
 
-// An entry with its caption, and with its step if that is an earlier one.
-function Entry({ one, current, contents, width }: { one: Media; current: number; contents: Contents; width: number }) {
-  const words = [one.step === current ? '' : `step ${grouped(one.step)}`, one.caption].filter((word) => word !== '');
+// An entry with its step, which may be an earlier one, and its caption.
+function Entry({ one, contents, width }: { one: Media; contents: Contents; width: number }) {
+  const words = [`step ${grouped(one.step)}`, one.caption].filter((word) => word !== '');
   return (
     <>
       <MediaCell key={one.kind} one={one} contents={contents} width={width} />
-      {words.length > 0 && <p class="quiet">{words.join(' · ')}</p>}
+      <p class="quiet">{words.join(' · ')}</p>
     </>
+  );
+}
+
+// Scrolls a frame that is narrower than its table. Without hidden columns there are no buttons.
+function ColumnScroll({ frame }: { frame: { current: HTMLDivElement | null } }) {
+  const hidden = useSignal({ left: false, right: false });
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    const measure = (): void => {
+      const { scrollLeft, scrollWidth, clientWidth } = element;
+      const next = { left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1 };
+      if (next.left !== hidden.value.left || next.right !== hidden.value.right) hidden.value = next;
+    };
+    measure();
+    element.addEventListener('scroll', measure, { passive: true });
+    const observer = new ResizeObserver(measure);
+    for (const one of [element, element.firstElementChild]) if (one) observer.observe(one);
+    return () => {
+      element.removeEventListener('scroll', measure);
+      observer.disconnect();
+    };
+  }, []);
+  const { left, right } = hidden.value;
+  if (!left && !right) return null;
+  const scroll = (by: number): void => frame.current?.scrollBy({ left: by * frame.current.clientWidth * SCROLL_SHARE, behavior: 'smooth' });
+  return (
+    <div class="column-scroll" role="group" aria-label="Columns">
+      <span class="quiet">More columns</span>
+      <button type="button" aria-label="Scroll to the left" disabled={!left} onClick={() => scroll(-1)}>
+        <Icon name="left" />
+      </button>
+      <button type="button" aria-label="Scroll to the right" disabled={!right} onClick={() => scroll(1)}>
+        <Icon name="right" />
+      </button>
+    </div>
   );
 }
 
@@ -103,49 +141,53 @@ interface TableProps {
 function MediaTable({ rows, names, steps, current, contents, seen, observe }: TableProps) {
   const isNarrow = onPhone(); // the name of a run is on a line of its own
   const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : 240; // many runs: more of them in sight
+  const frame = useRef<HTMLDivElement>(null);
   return (
-    <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
-      <table class="media-table">
-        <thead>
-          <tr>
-            {!isNarrow && <th scope="col">Run</th>}
-            {names.map((name) => (
-              <th scope="col" key={name}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ id, name: run, color }) => {
-            const head = (
-              <th scope="row" colSpan={isNarrow ? names.length : 1}>
-                <span class="media-run">
-                  {color !== '' && <Swatch color={color} />}
-                  <a href={paths.trial(id)} title={run} aria-label={run || undefined}>
-                    <Name text={run || `trial ${id}`} />
-                  </a>
-                </span>
-              </th>
-            );
-            return (
-              <Fragment key={id}>
-                {isNarrow && <tr class="media-head">{head}</tr>}
-                <tr data-trial={id} ref={observe}>
-                  {!isNarrow && head}
-                  {names.map((name) => {
-                    const one = steps.at(id, name, current);
-                    if (!one) return <td key={name}><span class="quiet">–</span></td>;
-                    if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
-                    return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
-                  })}
-                </tr>
-              </Fragment>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <ColumnScroll frame={frame} />
+      <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0} ref={frame}>
+        <table class="media-table">
+          <thead>
+            <tr>
+              {!isNarrow && <th scope="col">Run</th>}
+              {names.map((name) => (
+                <th scope="col" key={name}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ id, name: run, color }) => {
+              const head = (
+                <th scope="row" colSpan={isNarrow ? names.length : 1}>
+                  <span class="media-run">
+                    {color !== '' && <Swatch color={color} />}
+                    <a href={paths.trial(id)} title={run} aria-label={run || undefined}>
+                      <Name text={run || `trial ${id}`} />
+                    </a>
+                  </span>
+                </th>
+              );
+              return (
+                <Fragment key={id}>
+                  {isNarrow && <tr class="media-head">{head}</tr>}
+                  <tr data-trial={id} ref={observe}>
+                    {!isNarrow && head}
+                    {names.map((name) => {
+                      const one = steps.at(id, name, current);
+                      if (!one) return <td key={name}><span class="quiet">–</span></td>;
+                      if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
+                      return <td key={name}><Entry one={one} contents={contents} width={width} /></td>;
+                    })}
+                  </tr>
+                </Fragment>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }
 

@@ -26,7 +26,13 @@ export function ComparePage() {
     () => false,
   );
   const part = PARTS[query.tab ?? ''] ?? '';
-  const to = !live.data ? '' : trials.length > 0 ? paths.compareTrials(live.data, part) : paths.compare(experiments, part);
+  // The first one is the baseline.
+  const base = (ids: readonly number[]): string => (ids[0] === undefined ? '' : `&base=${ids[0]}`);
+  const to = !live.data
+    ? ''
+    : trials.length > 0
+      ? paths.compareTrials(live.data, part) + base(live.data)
+      : paths.compare(experiments, part) + base(experiments);
   useEffect(() => {
     if (to !== '') route(to, true);
   }, [to]);

@@ -195,7 +195,7 @@ function Page({ trial }: { trial: Trial }) {
       <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} objective={experiment?.searcherMetric} />}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
-      {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} />}
+      {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} metricName={experiment?.searcherMetric} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
       {tab === 'Files' && <TrialFiles id={id} />}

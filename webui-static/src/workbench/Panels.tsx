@@ -12,6 +12,7 @@ import type { Props as MediaProps } from '../media/MediaPanel';
 import { isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
+import { bestFormat } from './columns';
 import type { Group } from './groups';
 import { onPhone } from '../phone';
 import type { Query } from './query';
@@ -150,7 +151,7 @@ export function Panels(props: Props) {
       </div>
       {current === 'Curves' && <Curves {...props} />}
       {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
-      {current === 'Compare' && <Comparison drawn={drawn} colors={props.colors} objective={props.objective} />}
+      {current === 'Compare' && <Comparison drawn={drawn} colors={props.colors} objective={props.objective} format={bestFormat(rows)} />}
       {current === 'Media' && <MediaOfRuns {...props} />}
       {current === 'Search' && search}
     </div>

@@ -166,7 +166,8 @@ export function Workbench(props: Props) {
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
   // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
   const found = source.grouped ?? source.rows.loaded();
-  const above = source.top.filter(({ id }) => !found.some((run) => run.id === id));
+  const top = source.top.map((run) => found.find(({ id }) => id === run.id) ?? run);
+  const above = top.filter(({ id }) => !found.some((run) => run.id === id));
   const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
   const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
@@ -226,7 +227,7 @@ export function Workbench(props: Props) {
                 colors={colors}
                 closed={closed}
                 draw={draw}
-                top={source.top}
+                top={top}
                 pin={(run) => change({ top: flipTop(view.top, run.id) })}
                 sort={(key, add) =>
                   change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && props.objective?.smallerIsBetter === false) })

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, decimals, digits, grouped, isEnded, metric, progressOf, span } from '../format';
+import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, progressOf, span } from '../format';
 import { paths } from '../address';
 import type { JsonValue } from '../wire';
 import { experimentTitle, hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
@@ -21,11 +21,10 @@ export interface Column {
 
 const BEST = 'searcherMetricsVal';
 
-// `places` are decimal places of a column; undefined: by the value.
-const Best = ({ run, places }: { run: Run; places?: number | undefined }) => {
+const Best = ({ run, format }: { run: Run; format: typeof digits }) => {
   const { experiment, trial } = run;
   const value = run.kind === 'trial' ? trial?.searcherMetricValue : experiment.bestTrialSearcherMetric;
-  const text = isPlaced(value, places) ? value.toFixed(places) : digits(value);
+  const text = format(value);
   const best = run.kind === 'experiment' ? experiment.bestTrialId : undefined;
   return text !== '' && best ? (
     <a href={paths.trial(best)} aria-label={`Best trial of experiment ${run.id}: ${text}`}>
@@ -46,16 +45,8 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
-const isPlaced = (value: JsonValue | undefined, places: number | undefined): value is number =>
-  typeof value === 'number' && places !== undefined && !metric(value).includes('e');
-
-// The decimal places of a column of metrics: as many as they have, at most MOST_PLACES.
-const MOST_PLACES = 5;
-const metricPlaces = (values: readonly JsonValue[]): number =>
-  Math.min(MOST_PLACES, Math.max(0, ...values.map((value) => (typeof value === 'number' ? (/\.(\d+)$/.exec(metric(value))?.[1]?.length ?? 0) : 0))));
-
 // Formats a mean like the values of a column. The mean of integers keeps its decimals.
-const placed = (places: number | undefined) => (value: number): string => (places && isPlaced(value, places) ? value.toFixed(places) : metric(value));
+const placed = (places: number | undefined) => (value: number): string => (places && !metric(value).includes('e') ? value.toFixed(places) : metric(value));
 
 // The progress of a run, 0..1.
 const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
@@ -115,7 +106,7 @@ const FIXED: Column[] = [
       />
     ),
   },
-  { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} /> },
+  { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
   count('batches', 'Batches', 88, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => <Time at={valueOf(run, 'startTime') as string} /> },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
@@ -166,6 +157,9 @@ const DIGIT = 8.5;
 const idWidth = (runs: readonly Run[]): number =>
   Math.max(60, Math.ceil(ID_PADDING + DIGIT * String(runs.reduce((most, { id }) => Math.max(most, id), 0)).length));
 
+// The format of the searcher metric in the table of these rows, and in the comparison of some of them.
+export const bestFormat = (runs: readonly Run[]): typeof digits => metricColumn(runs.slice(0, SAMPLE).map((run) => valueOf(run, BEST)));
+
 // An open column as wide as its values, with the points of its numbers below each other, and as text if none of the rows has a number in it.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (one.key === 'id') return { ...one, width: idWidth(runs) };
@@ -173,8 +167,8 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
   if (values.length === 0) return one;
   if (one.key === BEST) {
-    const places = metricPlaces(values);
-    return { ...one, text: placed(places), cell: (run) => <Best run={run} places={places} /> };
+    const format = bestFormat(runs);
+    return { ...one, text: format, cell: (run) => <Best run={run} format={format} /> };
   }
   const longest = Math.max(...values.map((value) => valueText(value).length));
   const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
