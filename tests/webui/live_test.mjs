@@ -41,7 +41,7 @@ const checks = [
       await createTrials(RUNNING);
       await page.goto(`${cluster.url}/det/experiments`);
       await signIn(cluster.password);
-      await page.waitForSelector('main h1');
+      await page.getByRole('heading', { name: 'Experiments' }).waitFor();
       await untilAllRun();
     },
   ],

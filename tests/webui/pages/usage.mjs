@@ -30,7 +30,8 @@ export const usage = [
       await page.waitForSelector('figure[data-panel="usage"] rect.stack-1');
       await until(() => /^4\d(\.\d+)? slot-hours/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
       assert.match((await holders())[0].join(), /^default,4\d(\.\d+)?,/);
-      assert.match(await page.textContent('.section-head.figures'), /of the [\d.,<]+ slot-hours that were available/);
+      // No available slots were recorded for yesterday, which has most of the usage.
+      assert.doesNotMatch(await page.textContent('.section-head.figures'), /available/);
       await audit('usage');
       await page.getByRole('combobox', { name: 'By' }).selectOption('label');
       await until(() => location.search.includes('by=label'));
@@ -42,6 +43,7 @@ export const usage = [
       await page.getByRole('combobox', { name: 'Over' }).selectOption('hour');
       await until(() => document.querySelectorAll('figure[data-panel="usage"] svg > g').length > 60);
       assert.ok((await page.$$('figure[data-panel="usage"] rect')).length >= 1);
+      assert.match(await page.textContent('.section-head.figures'), /of the [\d.,<]+ slot-hours that were available/);
       await audit('usage-hour');
       await page.reload();
       await until(() => document.querySelectorAll('figure[data-panel="usage"] svg > g').length > 60);

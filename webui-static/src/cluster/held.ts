@@ -154,11 +154,11 @@ export const average = (seconds: number, fromMs: number, toMs: number): number =
 // Slot-seconds that were available, as far as recorded.
 export const available = (cells: readonly Cell[]): number => cells.reduce((sum, cell) => sum + cell.capacity, 0);
 
-// Used share of the recorded capacity; undefined when none was recorded.
+// Used share of the recorded capacity; undefined when it was recorded for less than half of the usage.
 export function utilization(cells: readonly Cell[]): number | undefined {
-  const known = cells.filter((cell) => cell.capacity > 0);
-  const there = available(cells);
-  return there > 0 ? known.reduce((sum, cell) => sum + cell.total, 0) / there : undefined;
+  const used = (those: readonly Cell[]): number => those.reduce((sum, cell) => sum + cell.total, 0);
+  const [known, there] = [used(cells.filter((cell) => cell.capacity > 0)), available(cells)];
+  return there > 0 && known >= used(cells) / 2 ? known / there : undefined;
 }
 
 const TYPES: Record<By, string> = {

@@ -1,6 +1,7 @@
 // Trials of several experiments as a workbench; the address has their ids.
 import { paths, useQuery, useTitle } from '../address';
 import { loadSubjects, readIds, type Subject } from '../compare/subjects';
+import { Icon } from '../components/Icon';
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
 import { useLive } from '../live';
@@ -51,10 +52,10 @@ export function TrialsPage() {
   if (ids.length === 0)
     return (
       <div class="empty">
+        <Icon name="experiments" />
         <h1>No trials chosen</h1>
         <p>
-          The address names trials, as in <code>{paths.trials([1, 2])}</code>. The trials of an experiment are on its page, in{' '}
-          <a href={paths.experiments}>the list of experiments</a>.
+          The page of an experiment has its trials: see <a href={paths.experiments}>the list of experiments</a>.
         </p>
       </div>
     );
