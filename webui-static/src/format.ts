@@ -134,15 +134,19 @@ function metricPlaces(value: JsonValue | undefined): number {
   return text.includes('e') ? 0 : ((text.includes('.') ? text : value.toPrecision(5)).split('.')[1]?.length ?? 0);
 }
 
-// The format of a column of metrics: as many decimal places as its values have, at most METRIC_PLACES. A value with an
-// exponent keeps it. Other numbers, as the mean of integers, keep their decimals in a column without decimals.
+// The format of a column of metrics: as many decimal places as its values have, at most METRIC_PLACES, or five digits
+// beside a value with an exponent. The mean of integers keeps its decimals.
 export function metricColumn(values: readonly (JsonValue | undefined)[]): (value: number | string | null | undefined) => string {
+  if (values.some((value) => typeof value === 'number' && metric(value).includes('e'))) return digits;
   const places = Math.min(METRIC_PLACES, Math.max(0, ...values.map(metricPlaces)));
   return (value) => {
     if (typeof value !== 'number' || metric(value).includes('e')) return digits(value);
     return places === 0 ? metric(value) : value.toFixed(places);
   };
 }
+
+// A metric that stands alone, with the decimal places that it has in a column of its own.
+export const metricAlone = (value: number | string | null | undefined): string => metricColumn([value ?? undefined])(value);
 
 // The decimal places of a column of numbers: as many as they have, and no more than the smallest needs for three digits.
 // Undefined for a column with exponents.

@@ -75,7 +75,7 @@ test('metrics of a column have equal decimal places, and fractions are not shown
   const told = (...values: number[]): string[] => values.map(metricColumn(values));
   assert.deepEqual(told(0.5, 0.123456, 2), ['0.50000', '0.12346', '2.00000']);
   assert.deepEqual(told(0.999996, 0.999998), ['1.0000', '1.0000']);
-  assert.deepEqual(told(0.5, 1.986e-5), ['0.5', '1.986e-5']);
+  assert.deepEqual(told(0.0013784, 1.986e-5), ['0.0013784', '1.986e-5']);
   assert.deepEqual([2.5, 12345.6].map(metricColumn([1, 4, 12345.6])), ['2.5', '12346']);
 });
 

@@ -1,7 +1,7 @@
 // Cards of running experiments: state, progress, time left, best metric, and the metric's course.
 import * as api from '../api';
 import { paths } from '../address';
-import { duration, isEnded, metric, progressOf, remaining, span } from '../format';
+import { duration, isEnded, metricAlone, progressOf, remaining, span } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
 import { useNow } from './clock';
@@ -46,7 +46,7 @@ function Card({ one, series, now }: { one: Experiment; series: MetricSeries | un
         <StateBadge state={one.state} />
       </div>
       <div class="running-metric">
-        <strong>{metric(one.bestTrialSearcherMetric) || '–'}</strong>
+        <strong>{metricAlone(one.bestTrialSearcherMetric) || '–'}</strong>
         <span class="quiet">{one.searcherMetric}</span>
       </div>
       <Sparkline series={series} label={`${one.searcherMetric} of experiment ${one.id}`} />

@@ -17,7 +17,7 @@ import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { Yaml } from '../components/Yaml';
-import { bytes, counted, duration, grouped, isEnded, metric, progressOf, remaining, sorted, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, metricAlone, progressOf, remaining, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -69,7 +69,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
       </span>
       {one.bestTrialId != null && (
         <span class="best">
-          {one.searcherMetric} <strong>{metric(one.bestTrialSearcherMetric)}</strong>{' '}
+          {one.searcherMetric} <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
           <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
         </span>
       )}

@@ -17,7 +17,7 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { bytes, dateTime, duration, grouped, isEnded, metric, sorted, span, stateName } from '../format';
+import { bytes, dateTime, duration, grouped, isEnded, metric, metricAlone, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Experiment, JsonObject, Trial } from '../wire';
@@ -57,7 +57,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['', span(trial.startTime, trial.endTime, now)],
-    [experiment?.searcherMetric ?? 'best metric', trial.searcherMetricValue == null ? '' : metric(trial.searcherMetricValue)],
+    [experiment?.searcherMetric ?? 'best metric', metricAlone(trial.searcherMetricValue)],
     ['batches', grouped(trial.totalBatchesProcessed)],
     ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
