@@ -1,6 +1,7 @@
 // Trials of several experiments as a workbench; the address has their ids.
 import { paths, useQuery, useTitle } from '../address';
 import { loadSubjects, readIds, type Subject } from '../compare/subjects';
+import { Empty } from '../components/Empty';
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
 import { useLive } from '../live';
@@ -50,13 +51,13 @@ export function TrialsPage() {
   );
   if (ids.length === 0)
     return (
-      <div class="empty">
-        <h1>No trials chosen</h1>
-        <p>
-          The address names trials, as in <code>{paths.trials([1, 2])}</code>. The trials of an experiment are on its page, in{' '}
+      <>
+        <h1>Trials</h1>
+        <Empty icon="experiments" title="No trials chosen">
+          Open an experiment to see its trials, or mark several to compare them, in{' '}
           <a href={paths.experiments}>the list of experiments</a>.
-        </p>
-      </div>
+        </Empty>
+      </>
     );
   if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   return <Trials all={live.data} />;
