@@ -30,7 +30,7 @@ export const usage = [
       await page.waitForSelector('figure[data-panel="usage"] rect.stack-1');
       await until(() => /^4\d(\.\d+)? slot-hours/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
       assert.match((await holders())[0].join(), /^default,4\d(\.\d+)?,/);
-      assert.match(await page.textContent('.section-head.figures'), /of the [\d.,<]+ slot-hours that were available/);
+      assert.match(await page.textContent('.section-head.figures'), /of the [\d.,<]+ slot-hours available since \d{4}-\d\d-\d\d, without earlier usage/);
       await audit('usage');
       await page.getByRole('combobox', { name: 'By' }).selectOption('label');
       await until(() => location.search.includes('by=label'));
