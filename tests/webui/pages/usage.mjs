@@ -151,7 +151,7 @@ export const usage = [
     'the dashboard shows the slots in use in the last hour, a bar per minute',
     async () => {
       await open('');
-      const strip = page.getByRole('figure', { name: /^Slots in use over the last hour: \d+ %/ });
+      const strip = page.getByRole('figure', { name: /^Slots: \d+% in use over the last (hour|\d+ min)$/ });
       await strip.locator('.strip-used').first().waitFor();
       assert.equal(await strip.locator('.strip-there, .strip-none').count(), 60);
       assert.match(await strip.locator('.strip-there title').last().textContent(), /^\d\d:\d\d.*: [\d.]+ of [\d.]+ slots$/);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { firstDay, average, fromHeld, fromPeriods, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
+import { firstDay, average, fromHeld, fromPeriods, lastHour, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
@@ -125,6 +125,13 @@ test('usage is compared with available slots of the same time, and not with an i
   assert.deepEqual(utilization([cell(100.5, 100)]), { share: 1, available: 100, since: undefined });
   assert.equal(utilization([first, cell(1000)]), undefined);
   assert.equal(utilization([cell(1000)]), undefined);
+});
+
+test('the usage of the last hour names the minutes with slots', () => {
+  const none = Array.from({ length: 58 }, () => cell(0));
+  assert.equal(lastHour([...none, cell(30, 40), cell(60, 60)]), '90% in use over the last 2 min');
+  assert.equal(lastHour(Array.from({ length: 60 }, () => cell(0, 60))), '0% in use over the last hour');
+  assert.equal(lastHour(none), 'No slots in the last hour');
 });
 
 test('a range of days names each month and year once', () => {

@@ -175,6 +175,15 @@ export function utilization(cells: readonly Cell[]): Utilization | undefined {
   return { share: Math.min(1, share), available, since: usedSeconds(cells.slice(0, first)) > 0 ? known[0] : undefined };
 }
 
+// Used share of the slots of the last hour, in words, from intervals of a minute.
+export function lastHour(cells: readonly Cell[]): string {
+  const first = cells.findIndex((cell) => cell.capacity > 0);
+  if (first < 0) return 'No slots in the last hour';
+  const known = cells.slice(first);
+  const share = usedSeconds(known) / known.reduce((sum, cell) => sum + cell.capacity, 0);
+  return `${Math.round(Math.min(1, share) * 100)}% in use over the last ${first === 0 ? 'hour' : `${known.length} min`}`;
+}
+
 const TYPES: Record<By, string> = {
   pool: 'resource_pool',
   user: 'username',
