@@ -51,7 +51,8 @@ export const accounts = [
       await dialog().getByLabel('Name to show').fill(PROBE);
       await dialog().getByLabel('Password').fill('easy');
       await save('Create');
-      await dialog().getByRole('alert').getByText(/^The password is too easy/).waitFor();
+      await dialog().getByRole('alert').getByText(/^Password is too easy/).waitFor();
+      await dialog().getByLabel('Password').and(page.locator('[aria-invalid="true"]')).waitFor();
       await audit('user-refused');
       await dialog().getByLabel('Password').fill('a long sentence of no use');
       await save('Create');

@@ -174,6 +174,8 @@ export const comparing = [
       await page.waitForURL('**/det/trials/3');
       await open('trials');
       await untilText('No trials chosen');
+      await page.locator('.empty').getByRole('link', { name: 'the list of experiments' }).click();
+      await page.waitForURL('**/det/experiments');
       await open('compare');
       await page.waitForURL('**/det/experiments');
     },

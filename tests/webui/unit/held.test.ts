@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { firstDay, average, fromHeld, fromPeriods, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
+import { firstDay, average, fromHeld, fromPeriods, lastHour, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
 import { ticks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
@@ -62,9 +62,8 @@ test('an allocation is cut at the stretches that it crosses, times its slots; wh
   // The capacity of the first hour is unknown. In the second hour there are 4 slots for half of it, and one
   // slot.
   assert.deepEqual(cells.map((cell) => cell.capacity), [0, 4 * 1800 + 3600]);
-  assert.equal(utilization(cells.slice(1)), 1800 / (4 * 1800 + 3600));
-  // Most of the usage is in the first hour.
-  assert.equal(utilization(cells), undefined);
+  assert.deepEqual(utilization(cells), { share: 1800 / (4 * 1800 + 3600), available: 4 * 1800 + 3600, since: cells[1] });
+  assert.equal(utilization(cells.slice(0, 1)), undefined);
   assert.deepEqual(totals(cells, 'user'), [['ann', 7200], ['bob', 1800]]);
   assert.deepEqual(totals(cells, 'label'), [['a', 7200], ['b', 7200]]);
   assert.deepEqual(totals(cells, 'experiment'), [['7', 7200], ['commands', 1800]]);
@@ -85,7 +84,7 @@ test('days and months end where the range does, and what no experiment held was 
   const cells = fromPeriods([period('2026-03-09'), period('2026-03-10')], range);
   assert.deepEqual(cells.map((cell) => (cell.toMs - cell.fromMs) / 3600_000), [24, 12]);
   assert.deepEqual(totals(cells, 'experiment'), [['7', 120], ['commands', 80]]);
-  assert.equal(utilization(cells), 0.25);
+  assert.deepEqual(utilization(cells), { share: 0.25, available: 800, since: undefined });
   const months = fromPeriods([period('2026-02'), period('2026-03')], rangeOf({ from: '2025-02-10', to: '2026-03-10' }, NOW));
   assert.deepEqual(months.map((cell) => (cell.toMs - cell.fromMs) / 86_400_000), [28, 9.5]);
   assert.deepEqual(totalRows(cells).slice(0, 4), [
@@ -115,9 +114,25 @@ test('records of the last interval only begin with the first allocation or agent
   assert.equal(first([before, now], { resourceEntries: [], capacity: [] }), undefined);
 });
 
-function cell(total: number): Cell {
-  return { fromMs: 0, toMs: 1, label: '', total, capacity: 0, parts: new Map() };
+function cell(total: number, capacity = 0): Cell {
+  return { fromMs: 0, toMs: 1, label: '', total, capacity, parts: new Map() };
 }
+
+test('usage is compared with available slots of the same time, and not with an incomplete record of them', () => {
+  const first = cell(90, 100);
+  assert.deepEqual(utilization([cell(1000), first, cell(10, 100)]), { share: 0.5, available: 200, since: first });
+  assert.deepEqual(utilization([cell(0), first]), { share: 0.9, available: 100, since: undefined });
+  assert.deepEqual(utilization([cell(100.5, 100)]), { share: 1, available: 100, since: undefined });
+  assert.equal(utilization([first, cell(1000)]), undefined);
+  assert.equal(utilization([cell(1000)]), undefined);
+});
+
+test('the usage of the last hour names the minutes with slots', () => {
+  const none = Array.from({ length: 58 }, () => cell(0));
+  assert.equal(lastHour([...none, cell(30, 40), cell(60, 60)]), '90% in use over the last 2 min');
+  assert.equal(lastHour(Array.from({ length: 60 }, () => cell(0, 60))), '0% in use over the last hour');
+  assert.equal(lastHour(none), 'No slots in the last hour');
+});
 
 test('a range of days names each month and year once', () => {
   assert.equal(rangeText({ first: '2020-01-01', last: '2020-01-31' }), 'from 1 to 31 Jan 2020');

@@ -15,6 +15,14 @@ test('ticks of a linear axis are steps of 1, 2 or 5 times a power of ten, with e
   assert.deepEqual(texts(axis('linear', 1e-6, 5e-6)), ['1e-6', '2e-6', '3e-6', '4e-6', '5e-6']);
 });
 
+test('ticks of a narrow range have as many digits as make them differ', () => {
+  assert.deepEqual(texts(axis('linear', 0.99999, 0.999999)), ['0.999990', '0.999992', '0.999994', '0.999996', '0.999998']);
+  assert.deepEqual(texts(axis('linear', -0.999999, -0.99999), 2), ['-0.999995', '-0.999990']);
+  assert.deepEqual(texts(axis('linear', 1e6, 1.002e6), 2), ['1e+6', '1.001e+6', '1.002e+6']);
+  assert.deepEqual(texts(axis('linear', 0, 2e6), 4), ['0', '5e+5', '1e+6', '1.5e+6', '2e+6']);
+  assert.deepEqual(texts(axis('linear', 5e-6, 1.5e-5), 2), ['5e-6', '1e-5', '1.5e-5']);
+});
+
 test('ticks of integers are integers', () => {
   assert.deepEqual(texts(axis('linear', 1, 3, { isWhole: true })), ['1', '2', '3']);
   assert.deepEqual(texts(axis('linear', 1, 3)), ['1.0', '1.5', '2.0', '2.5', '3.0']);

@@ -16,6 +16,10 @@ const HEIGHT = 300;
 const TOP = 40;
 const BOTTOM = 24;
 const SIDE = 70;
+// Pixels of an axis beyond the ends of its range: curves along these do not read as a frame.
+const INSET = 10;
+// With at most this many trials, dots mark the values on the axes.
+const MAX_DOTTED = 12;
 // Pixels of a character of an axis's name, and of a mark.
 const NAME_WIDTH = 7;
 const MARK_WIDTH = 6.5;
@@ -137,13 +141,14 @@ function ParallelAxis({ nameY, side, at, room, chip, ...brush }: AxisProps) {
   return (
     <g>
       <line class="axis" x1={x} x2={x} y1={TOP} y2={HEIGHT - BOTTOM} />
+      {!isConstant(dimension) && [0, 1].map((end) => <line key={end} class="axis" x1={x - 4} x2={x + 4} y1={height(end)} y2={height(end)} />)}
       <text x={x} y={nameY} text-anchor="middle" class="axis-name">
         {dimension.name}
       </text>
       {endMarks(dimension).map((mark) =>
         // The only mark of a constant axis is below it where there is no room beside it.
         mark.at === 0 || mark.at === 1 || (isConstant(dimension) && isTight) ? (
-          <text key={mark.at} x={x} y={mark.at === 1 ? height(1) - 6 : height(0) + 14} text-anchor="middle">
+          <text key={mark.at} x={x} y={mark.at === 1 ? TOP - 6 : HEIGHT - BOTTOM + 14} text-anchor="middle">
             {mark.text}
           </text>
         ) : (
@@ -171,10 +176,10 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
   const last = axes.length - 1;
   const side = Math.min(SIDE, width / 9); // less beside the outer axes on a phone
   const place = (i: number): number => side + (i * (width - 2 * side)) / Math.max(1, last);
-  const height = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
+  const height = (part: number): number => HEIGHT - BOTTOM - INSET - part * (HEIGHT - TOP - BOTTOM - 2 * INSET);
   // A curve that crosses each axis level, so that trials of one value keep apart between axes. It passes axes on which
   // the trial has no value: `passing` has these stretches, `line` the others.
-  const curve = (trial: Trial): { line: string; passing: string } => {
+  const curve = (trial: Trial): { line: string; passing: string; dots: { x: number; y: number }[] } => {
     const parts = all.map((dimension) => position(dimension, trial));
     const value = metricOf(trial);
     if (metricAxis && value !== undefined) parts.push(share(metricAxis, value));
@@ -185,7 +190,7 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
       return { isPassing: to.i - from.i > 1, path: `M${from.x},${from.y}C${middle},${from.y} ${middle},${to.y} ${to.x},${to.y}` };
     });
     const pathOf = (passing: boolean): string => stretches.filter(({ isPassing }) => isPassing === passing).map(({ path }) => path).join('');
-    return { line: pathOf(false), passing: pathOf(true) };
+    return { line: pathOf(false), passing: pathOf(true), dots: trials.length <= MAX_DOTTED ? known : [] };
   };
   // Names that would overlap are in two rows.
   const room = (width - 2 * side) / Math.max(1, last);
@@ -207,7 +212,7 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {order.map((trial) => {
-            const { line, passing } = curve(trial);
+            const { line, passing, dots } = curve(trial);
             const path = (d: string, more: string) => (
               <path
                 class={`line ${more} ${shade(rank.get(trial.id))} ${trial === pointed ? 'pointed' : ''}`}
@@ -220,6 +225,9 @@ function Parallel({ trials, all, metricAxis, isEqual, rank, query, setTests }: P
               <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
                 {path(line, '')}
                 {passing !== '' && path(passing, 'passing')}
+                {dots.map(({ x, y }) => (
+                  <circle key={x} class={`dot ${shade(rank.get(trial.id))}`} cx={x} cy={y} r={3.5} />
+                ))}
               </a>
             );
           })}

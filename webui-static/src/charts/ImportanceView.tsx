@@ -1,14 +1,25 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
-import { digits, metric, percent } from '../format';
+import { counted, digits, metric, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
-import type { Dimension } from './search';
+import { metricOf, type Dimension } from './search';
+
+// Smaller shares are shown as 0%.
+const MIN_SHARE = 0.001;
 
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
   const found = importance(trials, all);
+  const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
   if (found.length === 0) return <p class="quiet">Importance needs at least {MIN_TRIALS} trials with a metric.</p>;
+  if (found.every(({ share }) => share < MIN_SHARE))
+    return (
+      <p class="quiet">
+        Importance: no hyperparameter alone explains the metric of these {counted(count, 'trial')} better than chance. More trials can
+        show an effect.
+      </p>
+    );
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>

@@ -12,8 +12,8 @@ type Axis = Pick<Dimension, 'kind' | 'words' | 'min' | 'max' | 'isWhole'>;
 const DIGITS = [1, 2, 5];
 // Tolerance of a bound that is the result of a power, as a part of a step.
 const NEAR = 1e-9;
-// Smaller steps, and greater values, have exponents as in the tables.
-const MIN_STEP = 1e-5;
+// Axes whose greatest value is outside of these have exponents, as in the tables.
+const MIN_PLAIN = 1e-4;
 const MAX_PLAIN = 1e6;
 
 // The least step of 1, 2 or 5 times a power of ten that is not below `least`.
@@ -22,11 +22,17 @@ function roundStep(least: number): number {
   return power * ([...DIGITS, 10].find((digit) => power * digit >= least * (1 - NEAR)) ?? 10);
 }
 
-// Numbers with as many decimal places as the step has.
+// Numbers with as many digits as the step needs, so that all texts differ.
 function texts(values: readonly number[], step: number): string[] {
-  if (step < MIN_STEP || values.some((value) => Math.abs(value) >= MAX_PLAIN)) return values.map((value) => metric(Number(value.toPrecision(12))));
-  const places = Math.max(0, -Math.floor(Math.log10(step) + NEAR));
-  return values.map((value) => (value === 0 ? '0' : value.toFixed(places)));
+  const power = Math.floor(Math.log10(step) + NEAR);
+  const greatest = Math.max(...values.map(Math.abs));
+  const isPlain = greatest >= MIN_PLAIN && greatest < MAX_PLAIN;
+  const text = (value: number): string => {
+    if (isPlain) return value.toFixed(Math.max(0, -power));
+    const places = Math.max(0, Math.floor(Math.log10(Math.abs(value)) + NEAR) - power);
+    return Number(value.toExponential(places)).toExponential();
+  };
+  return values.map((value) => (value === 0 ? '0' : text(value)));
 }
 
 function linear(axis: Axis, count: number): Tick[] {

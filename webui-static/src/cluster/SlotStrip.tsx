@@ -1,6 +1,6 @@
 // Slots in use over the last hour: one bar per minute, as high as the part of the slots that were in use.
 import { held } from '../calls/usage';
-import { average, fromHeld } from './held';
+import { average, fromHeld, lastHour } from './held';
 import { clock, metric } from '../format';
 import { useLive } from '../live';
 import { useMinute } from '../components/clock';
@@ -28,10 +28,9 @@ export function SlotStrip() {
   const cells = fromHeld(live.data.resourceEntries, live.data.capacity, toMs - SPAN_MS, toMs, CELLS);
   const width = WIDTH / CELLS;
   const used = cells.map((cell) => (cell.capacity > 0 ? Math.min(1, cell.total / cell.capacity) : 0));
-  const hour = cells.reduce((sum, cell) => sum + cell.capacity, 0);
-  const share = hour > 0 ? cells.reduce((sum, cell) => sum + cell.total, 0) / hour : 0;
+  const text = lastHour(cells);
   return (
-    <figure class="slot-strip" aria-label={`Slots in use over the last hour: ${Math.round(share * 100)} % on average`}>
+    <figure class="slot-strip" aria-label={`Slots: ${text}`}>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="presentation">
         {cells.map((cell, at) => {
           const height = Math.max(cell.total > 0 ? 1 : 0, (used[at] ?? 0) * HEIGHT);
@@ -48,7 +47,7 @@ export function SlotStrip() {
           );
         })}
       </svg>
-      <figcaption class="quiet">{Math.round(share * 100)}% in use over the last hour</figcaption>
+      <figcaption class="quiet">{text}</figcaption>
     </figure>
   );
 }

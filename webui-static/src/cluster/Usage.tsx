@@ -7,7 +7,7 @@ import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { csv, save } from '../csv';
-import { grouped, percent } from '../format';
+import { dateTime, grouped, percent } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import {
@@ -20,8 +20,8 @@ import {
   rangeOf,
   rangeText,
   totalRows,
-  available,
   totals,
+  usedSeconds,
   utilization,
   day,
   DAY,
@@ -153,10 +153,10 @@ const amount = (value: number): string =>
 
 function Summary({ account }: { account: Account }) {
   const { range, cells } = account;
-  const seconds = cells.reduce((sum, cell) => sum + cell.total, 0);
+  const seconds = usedSeconds(cells);
   const mean = average(seconds, range.fromMs, range.toMs);
-  const share = utilization(cells);
-  const isPartial = cells.some(({ total, capacity }) => total > 0 && capacity === 0);
+  const known = utilization(cells);
+  const since = known?.since && (known.since.label || dateTime(new Date(known.since.fromMs).toISOString()));
   return (
     <>
       <p class="figure">
@@ -167,11 +167,11 @@ function Summary({ account }: { account: Account }) {
         <strong>{amount(mean)}</strong>
         <span class="quiet">slots in use on average</span>
       </p>
-      {share !== undefined && (
+      {known && (
         <p class="figure">
-          <strong>{percent(share)}</strong>
+          <strong>{percent(known.share)}</strong>
           <span class="quiet">
-            of the {amount(available(cells) / 3600)} slot-hours that were available{isPartial && ', as far as recorded'}
+            of the {amount(known.available / 3600)} slot-hours available{since && ` since ${since}, without earlier usage`}
           </span>
         </p>
       )}
@@ -181,7 +181,7 @@ function Summary({ account }: { account: Account }) {
 
 function Holders({ account, by }: { account: Account; by: By }) {
   const all = totals(account.cells, by);
-  const seconds = account.cells.reduce((sum, cell) => sum + cell.total, 0);
+  const seconds = usedSeconds(account.cells);
   return (
     <>
       <Table label="Slot usage" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share', '']}>

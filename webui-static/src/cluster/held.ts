@@ -147,18 +147,41 @@ export function totals(cells: readonly Cell[], by: By): [string, number][] {
   return [...sums].sort(([a, left], [b, right]) => right - left || a.localeCompare(b));
 }
 
+// Slot-seconds in use.
+export const usedSeconds = (cells: readonly Cell[]): number => cells.reduce((sum, cell) => sum + cell.total, 0);
+
 // Average number of slots in use.
 export const average = (seconds: number, fromMs: number, toMs: number): number =>
   toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
 
-// Slot-seconds that were available, as far as recorded.
-export const available = (cells: readonly Cell[]): number => cells.reduce((sum, cell) => sum + cell.capacity, 0);
+export interface Utilization {
+  share: number; // 0..1
+  available: number; // slot-seconds
+  since: Cell | undefined; // first interval with recorded slots, if others before it have usage
+}
 
-// Used share of the recorded capacity; undefined when it was recorded for less than half of the usage.
-export function utilization(cells: readonly Cell[]): number | undefined {
-  const used = (those: readonly Cell[]): number => those.reduce((sum, cell) => sum + cell.total, 0);
-  const [known, there] = [used(cells.filter((cell) => cell.capacity > 0)), available(cells)];
-  return there > 0 && known >= used(cells) / 2 ? known / there : undefined;
+// Usage beyond the available slots by more than this part is not rounding: the record of slots is incomplete.
+const TOLERANCE = 0.01;
+
+// Used share of the available slots, both since the record of available slots begins. Undefined without a record, or
+// if it is incomplete.
+export function utilization(cells: readonly Cell[]): Utilization | undefined {
+  const first = cells.findIndex((cell) => cell.capacity > 0);
+  if (first < 0) return undefined;
+  const known = cells.slice(first);
+  const available = known.reduce((sum, cell) => sum + cell.capacity, 0);
+  const share = usedSeconds(known) / available;
+  if (share > 1 + TOLERANCE) return undefined;
+  return { share: Math.min(1, share), available, since: usedSeconds(cells.slice(0, first)) > 0 ? known[0] : undefined };
+}
+
+// Used share of the slots of the last hour, in words, from intervals of a minute.
+export function lastHour(cells: readonly Cell[]): string {
+  const first = cells.findIndex((cell) => cell.capacity > 0);
+  if (first < 0) return 'No slots in the last hour';
+  const known = cells.slice(first);
+  const share = usedSeconds(known) / known.reduce((sum, cell) => sum + cell.capacity, 0);
+  return `${Math.round(Math.min(1, share) * 100)}% in use over the last ${first === 0 ? 'hour' : `${known.length} min`}`;
 }
 
 const TYPES: Record<By, string> = {

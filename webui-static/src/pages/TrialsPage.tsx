@@ -1,7 +1,7 @@
 // Trials of several experiments as a workbench; the address has their ids.
 import { paths, useQuery, useTitle } from '../address';
 import { loadSubjects, readIds, type Subject } from '../compare/subjects';
-import { Icon } from '../components/Icon';
+import { Empty } from '../components/Empty';
 import { ErrorNote } from '../components/notes';
 import { counted } from '../format';
 import { useLive } from '../live';
@@ -51,13 +51,13 @@ export function TrialsPage() {
   );
   if (ids.length === 0)
     return (
-      <div class="empty">
-        <Icon name="experiments" />
-        <h1>No trials chosen</h1>
-        <p>
-          The page of an experiment has its trials: see <a href={paths.experiments}>the list of experiments</a>.
-        </p>
-      </div>
+      <>
+        <h1>Trials</h1>
+        <Empty icon="experiments" title="No trials chosen">
+          Open an experiment to see its trials, or mark several to compare them, in{' '}
+          <a href={paths.experiments}>the list of experiments</a>.
+        </Empty>
+      </>
     );
   if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   return <Trials all={live.data} />;
