@@ -75,8 +75,8 @@ Result<std::string> find_program(const std::string& name) {
   ::_exit(127);
 }
 
-/// Runs in the child, which shares the memory of its parent until exec. Only calls that change nothing in it
-/// are allowed; the thread that started it waits.
+/// Runs in the child, which shares the memory of its parent until exec, while the thread that started it
+/// waits. It must neither allocate memory nor take a lock. `launch` is of no use afterwards.
 [[noreturn]] void become_program(Launch& launch) {
   const int grouped = launch.new_session ? ::setsid() : ::setpgid(0, 0);
   if (grouped < 0) child_fail(launch, kSession);
