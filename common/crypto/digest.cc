@@ -12,13 +12,20 @@
 
 namespace det {
 
+/// The algorithm, fetched once: EVP_sha256() is fetched again for each digest, which takes longer than the
+/// digest of a token.
+static const EVP_MD* sha256() {
+  static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return fetched;
+}
+
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
   ~State() { EVP_MD_CTX_free(context); }
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr);
+  EVP_DigestInit_ex(state_->context, sha256(), nullptr);
 }
 // Defined here, where State is complete.
 Sha256::Sha256(Sha256&&) noexcept = default;

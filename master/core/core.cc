@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "master/core/owners.h"
 
@@ -18,6 +19,14 @@ auto& handler_of([[maybe_unused]] const T& input, Owner& owner, [[maybe_unused]]
   } else {
     return handler_of(input, others...);
   }
+}
+
+/// Makes room for `more` elements: one reallocation at most. A batch of steps shares the vector, hence the
+/// geometric growth.
+template <typename T>
+void make_room(std::vector<T>& elements, std::size_t more) {
+  const std::size_t wanted = elements.size() + more;
+  if (wanted > elements.capacity()) elements.reserve(std::max(wanted, 2 * elements.size()));
 }
 
 }  // namespace
@@ -145,6 +154,7 @@ void Core::Impl::dispatch(const Input& input) {
 void Core::Impl::schedule(const std::string& pool) {
   owners.pilots.close_ending(step.now, pool);
   const scheduler::Plan plan = owners.queues.decide(pool);
+  make_room(step.out->sends, plan.start.size() + plan.preempt.size());
   for (const scheduler::Placement& placement : plan.start) {
     if (const auto command = placement.task.as<CommandId>()) {
       owners.commands.start(step, *command, placement.parts);
@@ -188,12 +198,9 @@ void Core::Impl::tick() {
 
 void Core::Impl::finish() {
   owners.experiments.settle(step);
-  // One reallocation at most; a batch of steps shares the vector, hence the geometric growth.
   std::vector<Write>& writes = step.out->writes;
-  const std::size_t wanted = writes.size() + step.experiments.size() + step.trials.size() +
-                             step.commands.size() + step.allocations.size() + step.pilots.size() +
-                             step.inserts.size();
-  if (wanted > writes.capacity()) writes.reserve(std::max(wanted, 2 * writes.size()));
+  make_room(writes, step.experiments.size() + step.trials.size() + step.commands.size() +
+                        step.allocations.size() + step.pilots.size() + step.inserts.size());
   // Rows are in the order of their references: experiments, trials, commands, allocations, then the inserts,
   // which refer to all of them.
   for (const Experiment* experiment : step.experiments.sorted()) {

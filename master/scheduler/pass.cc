@@ -10,7 +10,12 @@ namespace det::scheduler {
 bool Pass::Head::before(const Head& b) const {
   if (user < b.user || b.user < user) return user < b.user;
   if (job < b.job || b.job < job) return job < b.job;
-  return preemptor.task < b.preemptor.task;
+  return preemptor().task < b.preemptor().task;
+}
+
+// Not a field: most heads are refilled many times before they are served.
+Preemptor Pass::Head::preemptor() const {
+  return {job.job, shape, *job.job->waiting.find(shape)->second.first()};
 }
 
 void Pass::refill(Head& head) const {
@@ -25,7 +30,6 @@ void Pass::refill(Head& head) const {
   const auto first = all ? jobs.begin() : jobs.lower_bound({0, {head.min_priority, INT64_MIN, {}}, nullptr});
   if (first == jobs.end()) return;
   head.job = *first;
-  head.preemptor = {first->job, head.shape, *first->job->waiting.find(head.shape)->second.first()};
   head.any = true;
 }
 
@@ -43,11 +47,10 @@ Pass::Head* Pass::next() {
 void Pass::refresh(const Head& served) {
   const bool shares = pool_.rules.policy == Policy::kFairShare;
   // A start under a quota may exclude requests of other jobs.
-  const JobState& job = *served.preemptor.job;
+  const JobState& job = *served.job.job;
   const bool quota = job.quotas[0] || job.quotas[1];
   for (Head& head : heads_) {
-    const bool moved =
-        shares ? head.user.user == served.user.user : head.preemptor.job == served.preemptor.job;
+    const bool moved = shares ? head.user.user == served.user.user : head.job.job == served.job.job;
     head.stale = head.stale || moved || quota || &head == &served ||
                  (shares && !preempted_users_.empty() && is_passed(head));
   }
@@ -68,7 +71,7 @@ bool Pass::run() {
   while ((head_ = next()) != nullptr) {
     const Shape shape = head_->shape;
     exclude(shape, true);
-    serve(Preemptor(head_->preemptor));
+    serve(head_->preemptor());
     exclude(shape, false);
     refresh(*head_);
   }

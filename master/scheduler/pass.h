@@ -40,11 +40,11 @@ class Pass {
     int min_priority = INT_MIN;
     bool stale = true;  ///< must be refilled before use
     bool any = false;   ///< the line has such a request; the fields below are valid
-    Preemptor preemptor;
     UserRank user;
     JobRank job;
     /// This head precedes `b` in the order of the policy.
     bool before(const Head& b) const;
+    Preemptor preemptor() const;
   };
   /// Slots of an agent promised to a holder by this pass.
   struct Promise {

@@ -170,22 +170,21 @@ void Queue::rank(JobState& job) {
 /// Moves a job in the indexes of its user when its share has changed, and lists or unlists its victims.
 void Queue::move(JobState& job) {
   UserState& user = *job.user;
-  // Unlisting comes before the change of the rank and listing after it: both look the job up by its rank.
-  if (job.shown_victims && job.victims.empty()) hide_victims(job);
+  if (job.victims_entry && job.victims.empty()) hide_victims(job);
   if (const double share = share_of(job); share != job.rank.share) {
-    // Node handles keep the memory of the entry.
-    const auto move = [&](std::set<JobRank>& jobs) {
-      auto entry = jobs.extract(job.rank);
-      entry.value().share = share;
-      jobs.insert(std::move(entry));
-    };
-    for (const auto& [shape, line] : job.waiting) {
-      if (line.listed) move(user.waiting.find(shape)->second);
-    }
-    if (job.shown_victims) move(user.victims);
     job.rank.share = share;
+    // Node handles keep the memory of the entry.
+    const auto move = [&](std::set<JobRank>& jobs, JobEntry& entry) {
+      auto node = jobs.extract(*entry);
+      node.value().share = share;
+      entry = jobs.insert(std::move(node)).position;
+    };
+    for (auto& [shape, line] : job.waiting) {
+      if (line.entry) move(user.waiting.find(shape)->second, line.entry);
+    }
+    if (job.victims_entry) move(user.victims, job.victims_entry);
   }
-  if (!job.shown_victims && !job.victims.empty()) show_victims(job);
+  if (!job.victims_entry && !job.victims.empty()) show_victims(job);
 }
 
 /// Inserts a job into the line of a shape, and its user with the first job.
@@ -193,16 +192,14 @@ void Queue::list(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
   auto& jobs = user.waiting[shape];
   if (jobs.empty()) lines_[shape].insert(user.rank);
-  jobs.insert(job.rank);
-  line.listed = true;
+  line.entry = jobs.insert(job.rank).first;
 }
 
 /// Undoes `list`.
 void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
   UserState& user = *job.user;
-  line.listed = false;
   auto jobs = user.waiting.find(shape);
-  jobs->second.erase(job.rank);
+  jobs->second.erase(*std::exchange(line.entry, std::nullopt));
   if (!jobs->second.empty()) return;
   user.waiting.erase(jobs);
   auto users = lines_.find(shape);
@@ -213,29 +210,27 @@ void Queue::unlist(JobState& job, const Shape& shape, JobState::Line& line) {
 /// Lists or unlists a job after a change of its line or its sums.
 void Queue::relist(JobState& job, const Shape& shape, JobState::Line& line) {
   const bool wants = job.wants(shape, line);
-  if (wants && !line.listed) list(job, shape, line);
-  if (!wants && line.listed) unlist(job, shape, line);
+  if (wants && !line.entry) list(job, shape, line);
+  if (!wants && line.entry) unlist(job, shape, line);
 }
 
 void Queue::show_victims(JobState& job) {
   UserState& user = *job.user;
   if (user.victims.empty()) victims_.insert(user.rank);
-  user.victims.insert(job.rank);
-  job.shown_victims = true;
+  job.victims_entry = user.victims.insert(job.rank).first;
 }
 
 void Queue::hide_victims(JobState& job) {
   UserState& user = *job.user;
-  user.victims.erase(job.rank);
+  user.victims.erase(*std::exchange(job.victims_entry, std::nullopt));
   if (user.victims.empty()) victims_.erase(user.rank);
-  job.shown_victims = false;
 }
 
 void Queue::hide(JobState& job) {
   for (auto& [shape, line] : job.waiting) {
-    if (line.listed) unlist(job, shape, line);
+    if (line.entry) unlist(job, shape, line);
   }
-  if (job.shown_victims) hide_victims(job);
+  if (job.victims_entry) hide_victims(job);
 }
 
 void Queue::show(JobState& job) {
@@ -311,15 +306,14 @@ void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
 /// not updated: lend and give_back come in pairs, and nothing reads the lines in between.
 void Queue::reweigh(JobState& job, int slots) {
   UserState& user = *job.user;
-  if (job.shown_victims) user.victims.erase(job.rank);
+  if (job.victims_entry) user.victims.erase(*std::exchange(job.victims_entry, std::nullopt));
   const auto known = victims_.lower_bound(user.rank);
   if (known != victims_.end() && known->user == &user) victims_.erase(known);
   job.used += slots;
   user.used += slots;
   job.rank.share = share_of(job);
   user.rank.share = share_of(user);
-  job.shown_victims = !job.victims.empty();
-  if (job.shown_victims) user.victims.insert(job.rank);
+  if (!job.victims.empty()) job.victims_entry = user.victims.insert(job.rank).first;
   if (!user.victims.empty()) victims_.insert(user.rank);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,6 +23,9 @@
 namespace det::scheduler {
 
 struct JobState;
+struct JobRank;
+/// Place of a job in an index. Valid until the job leaves the index or is moved in it.
+using JobEntry = std::optional<std::set<JobRank>::iterator>;
 
 /// The properties that decide where a request fits. Requests of one shape form a line: when the first of them
 /// cannot start, the others cannot either.
@@ -113,21 +117,21 @@ struct JobState {
   /// The requests of one shape, by task.
   struct Line {
     std::set<TaskKey> tasks;
-    int held = 0;         ///< holders of this pass; these are the first `held` tasks
-    bool listed = false;  ///< the job is in UserState::waiting for this shape
+    int held = 0;    ///< holders of this pass; these are the first `held` tasks
+    JobEntry entry;  ///< in UserState::waiting for this shape
     /// The first request that is not a holder.
     auto first() const { return std::next(tasks.begin(), held); }
   };
   boost::container::flat_map<Shape, Line> waiting;
-  std::set<TaskKey> victims;   ///< tasks of allocations that may be preempted
-  int held = 0;                ///< slots of all allocations, terminating ones included
-  int used = 0;                ///< slots of allocations that are not terminating
-  int running = 0;             ///< allocations that are not terminating
-  int live = 0;                ///< allocations
-  int promised = 0;            ///< slots of its holders in this pass
-  int promised_count = 0;      ///< number of its holders in this pass
-  bool gone = false;           ///< removed; kept until its last allocation has ended
-  bool shown_victims = false;  ///< the job is in UserState::victims
+  std::set<TaskKey> victims;  ///< tasks of allocations that may be preempted
+  int held = 0;               ///< slots of all allocations, terminating ones included
+  int used = 0;               ///< slots of allocations that are not terminating
+  int running = 0;            ///< allocations that are not terminating
+  int live = 0;               ///< allocations
+  int promised = 0;           ///< slots of its holders in this pass
+  int promised_count = 0;     ///< number of its holders in this pass
+  bool gone = false;          ///< removed; kept until its last allocation has ended
+  JobEntry victims_entry;     ///< in UserState::victims
   /// max_slots or a quota bounds the slots of the job.
   bool is_limited() const { return job.max_slots || quotas[0] || quotas[1]; }
   /// Another `slots` slots do not exceed max_slots or a quota.
