@@ -1,6 +1,9 @@
 #include "master/api/accounts/user.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "common/base/text.h"
 #include "det/v1/user.methods.h"
@@ -10,18 +13,33 @@
 namespace det::api {
 namespace {
 
+tl::unexpected<Error> refuse(const char* field, std::string reason) {
+  return fail({{.code = "E-USER", .path = field, .message = std::move(reason)}});
+}
+
+/// Returns the problems of all checks as one error.
+Status all_of(std::initializer_list<Status> checks) {
+  std::vector<Problem> problems;
+  for (const Status& check : checks) {
+    if (check) continue;
+    if (check.error().problems.empty()) return check;
+    problems.insert(problems.end(), check.error().problems.begin(), check.error().problems.end());
+  }
+  if (problems.empty()) return {};
+  return fail(std::move(problems));
+}
+
 /// Refuses characters with a meaning in URLs and HTML.
 Status check_user_name(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 64 && !has_control_characters(name) &&
                      !find_bad_utf8(name) && name.find_first_of(" /\\\"'<>&") == std::string::npos;
   if (plain) return {};
-  return fail(Code::kInvalidArgument,
-              "a user's name has 1 to 64 bytes, and no spaces, slashes, quotes, < > or &");
+  return refuse("username", "must have 1 to 64 bytes, and no spaces, slashes, quotes, < > or &");
 }
 
 Status check_display_name(const std::string& name) {
   if (name.size() <= 256 && !has_control_characters(name) && !find_bad_utf8(name)) return {};
-  return fail(Code::kInvalidArgument, "a display name has at most 256 bytes and no control characters");
+  return refuse("displayName", "must have at most 256 bytes and no control characters");
 }
 
 Status refuse_remote() {
@@ -106,8 +124,8 @@ Status UserService::GetUserByUsername(const Caller&, const v1::GetUserByUsername
 Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
                              v1::PostUserResponse* response) {
   const v1::User& wanted = request.user();
-  TRY(check_user_name(wanted.username()));
-  TRY(check_display_name(wanted.display_name()));
+  TRY(all_of({check_user_name(wanted.username()), check_display_name(wanted.display_name()),
+              check_password(request.password(), request.is_hashed(), wanted.username())}));
   // Refused rather than ignored: the account would have no way to log in.
   if (wanted.remote()) return refuse_remote();
   db::UserChange rest;
@@ -115,7 +133,6 @@ Status UserService::PostUser(const Caller&, const v1::PostUserRequest& request,
   if (wanted.has_agent_user_group()) {
     TRY_ASSIGN(rest.agent, agent_account(wanted.agent_user_group()));
   }
-  TRY(check_password(request.password(), request.is_hashed(), wanted.username()));
   TRY_ASSIGN(const std::string form, password_form(request.password(), request.is_hashed()));
   // Hashing is the reason why this handler runs on the password thread.
   TRY_ASSIGN(const UserId id, db::create_user(context_.pool, wanted.username(), hash_password(form),
@@ -140,24 +157,24 @@ Status UserService::patch(const v1::PatchUserRequest& request, const Caller& cal
   if (wanted.has_agent_user_group()) {
     TRY_ASSIGN(change.agent, agent_account(wanted.agent_user_group()));
   }
-  if (wanted.has_username()) {
-    TRY(check_user_name(wanted.username().value()));
-    change.name = wanted.username().value();
-  }
+  if (wanted.has_username()) change.name = wanted.username().value();
+  const std::string& password = wanted.password().value();
+  // The password is checked against the new name if both change.
+  TRY(all_of({change.name ? check_user_name(*change.name) : Status(),
+              check_display_name(wanted.display_name().value()),
+              wanted.has_password()
+                  ? check_password(password, wanted.is_hashed(), change.name.value_or(before.name))
+                  : Status()}));
   if (wanted.has_display_name()) {
     const std::string& name = wanted.display_name().value();
-    TRY(check_display_name(name));
     // A user must not pass for another one.
     if (!name.empty() && name != before.display_name) {
       TRY_ASSIGN(const bool taken, db::is_name_of_another(context_.pool, id, name));
-      if (taken) return fail(Code::kInvalidArgument, "the display name " + name + " is that of another user");
+      if (taken) return refuse("displayName", "is that of another user: " + name);
     }
     change.display_name = name;
   }
   if (wanted.has_password()) {
-    const std::string& password = wanted.password().value();
-    // Checked against the new name if both change.
-    TRY(check_password(password, wanted.is_hashed(), change.name.value_or(before.name)));
     TRY_ASSIGN(const std::string form, password_form(password, wanted.is_hashed()));
     change.password_hash = hash_password(form);
   }

@@ -36,18 +36,20 @@ bool verify_bcrypt(const std::string& hash, const std::string& form) {
          sodium_memcmp(found, hash.data(), hash.size()) == 0;
 }
 
+tl::unexpected<Error> refuse(const char* reason) {
+  return fail({{.code = "E-USER", .path = "password", .message = reason}});
+}
+
 }  // namespace
 
 Result<std::string> password_form(std::string_view password, bool is_hashed) {
-  if (password.empty()) return fail(Code::kInvalidArgument, "the password is empty");
-  if (password.size() > kMaxPassword)
-    return fail(Code::kInvalidArgument, "the password is longer than 1024 bytes");
+  if (password.empty()) return refuse("is empty");
+  if (password.size() > kMaxPassword) return refuse("is longer than 1024 bytes");
   if (is_hashed) {
     const std::string form = to_lower(password);
     if (form.size() != 2 * crypto_hash_sha512_BYTES ||
         form.find_first_not_of("0123456789abcdef") != form.npos) {
-      return fail(Code::kInvalidArgument,
-                  "the password is said to be hashed but is no SHA-512 in hexadecimal");
+      return refuse("is said to be hashed but is no SHA-512 in hexadecimal");
     }
     return form;
   }
@@ -72,10 +74,10 @@ Status check_password(std::string_view password, bool is_hashed, const std::stri
   const std::string name = to_lower(user);
   for (const std::string& tried : {name, name + name, name + "1", name + "123"})
     if (form == *password_form(tried.empty() ? "x" : tried, false) || to_lower(password) == tried)
-      return fail(Code::kInvalidArgument, "the password is the user's name; choose another");
+      return refuse("is the user's name; choose another");
   for (const char* tried : kTried)
     if (form == *password_form(tried, false) || to_lower(password) == tried)
-      return fail(Code::kInvalidArgument, "the password is one that everybody tries first; choose another");
+      return refuse("is a common first guess; choose another");
   // The characters of a hashed password cannot be inspected.
   if (is_hashed) return {};
   bool lower = false, upper = false, digit = false, other = false;
@@ -90,10 +92,8 @@ Status check_password(std::string_view password, bool is_hashed, const std::stri
       other = true;
   }
   if (password.size() >= 12 || (password.size() >= 8 && lower + upper + digit + other >= 3)) return {};
-  return fail(
-      Code::kInvalidArgument,
-      "the password is too easy: at least 12 characters, or 8 with three of lower case, upper case, digits "
-      "and others");
+  return refuse(
+      "is too easy: at least 12 characters, or 8 with three of lower case, upper case, digits and others");
 }
 
 std::string hash_password(const std::string& form) {

@@ -11,12 +11,12 @@
 namespace det::api {
 
 /// Normalizes a password to what clients of Determined AI send with is_hashed: sha512("GubPEmmotfiK9TMD6Zdw"
-/// + password) in hex. Errors: kInvalidArgument for an empty password, one of more than 1,024 bytes, or text
-/// that is not such a hash.
+/// + password) in hex. Errors: a Problem of the field "password" for an empty password, one of more than
+/// 1,024 bytes, or text that is not such a hash.
 Result<std::string> password_form(std::string_view password, bool is_hashed);
-/// Checks the rules for new passwords. Errors: kInvalidArgument for fewer than 8 characters, for fewer than
-/// 12 with less than three of lower case, upper case, digits and others, for a common password, and for the
-/// user's name. For a hashed password only the last two can be checked.
+/// Checks the rules for new passwords. Errors: a Problem of the field "password" for fewer than 8 characters,
+/// for fewer than 12 with less than three of lower case, upper case, digits and others, for a common
+/// password, and for the user's name. For a hashed password only the last two can be checked.
 Status check_password(std::string_view password, bool is_hashed, const std::string& user);
 /// Hashes a normalized password with Argon2id (19 MiB, 2 passes) and a random salt. About 20 ms of CPU.
 /// Aborts the process when memory runs out.

@@ -1,5 +1,5 @@
 // API calls for users, roles, access tokens, and templates.
-import { address, ApiError, change, get } from '../http';
+import { address, change, get } from '../http';
 import type { User } from '../wire';
 
 export interface Account extends User {
@@ -10,33 +10,12 @@ export interface Account extends User {
 export const users = async (signal?: AbortSignal): Promise<Account[]> =>
   (await get<{ users: Account[] }>(address('/api/v1/users', { limit: -1 }), signal)).users;
 
-// Starts of the master's messages, and the fields of the forms that these refuse.
-const REFUSALS: [string, string][] = [
-  ['the password ', 'password'],
-  ["a user's name ", 'username'],
-  ['a display name ', 'displayName'],
-  ['the display name ', 'displayName'],
-];
-
-// Refusals of an account have a message only. Returns the error with the field that its message is about as a problem.
-export function withField(cause: unknown): unknown {
-  if (!(cause instanceof ApiError) || cause.problems.length > 0) return cause;
-  const [start, path] = REFUSALS.find(([start]) => cause.message.startsWith(start)) ?? [];
-  if (start === undefined || path === undefined) return cause;
-  const message = cause.message.slice(start.length);
-  return new ApiError(cause.status, cause.message, [{ code: '', path, message, file: '', line: 0, column: 0 }]);
-}
-
-const refused = (cause: unknown): never => {
-  throw withField(cause);
-};
-
 export const makeUser = (user: Partial<Account>, password: string): Promise<unknown> =>
-  change('POST', '/api/v1/users', { user, password }).catch(refused);
+  change('POST', '/api/v1/users', { user, password });
 export const patchUser = (
   id: number,
   to: { displayName?: string; admin?: boolean; active?: boolean; password?: string },
-): Promise<unknown> => change('PATCH', `/api/v1/users/${id}`, to).catch(refused);
+): Promise<unknown> => change('PATCH', `/api/v1/users/${id}`, to);
 
 export interface Role {
   roleId: number;
