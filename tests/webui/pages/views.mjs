@@ -1,7 +1,7 @@
-// Audits every view with data: names, contrast in light and in dark, width on a phone. Also checks that the
-// tests before cover all views and all changes of the UI's source.
+// Audits every view with data on a desktop and on a phone: names, contrast in light and in dark; on a phone also width.
+// Also checks that the tests before cover all views and all changes of the UI's source.
 import assert from 'node:assert/strict';
-import { audit, audited, changed, cluster, page, shot, until } from '../driver.mjs';
+import { audit, audited, changed, cluster, page, until } from '../driver.mjs';
 import { changes, views as known } from '../source.mjs';
 import { sql } from '../rows.mjs';
 import { open } from './filling.mjs';
@@ -102,7 +102,7 @@ export const views = [
         await settled();
         await narrow(place);
         await fitting(place);
-        await shot(`phone-${name}`);
+        await audit(`phone-${name}`);
       }
       await page.setViewportSize({ width: 1300, height: 900 });
     },
@@ -150,7 +150,7 @@ export const views = [
       await audit('view-login');
       await page.setViewportSize({ width: 390, height: 800 });
       await narrow('login');
-      await shot('phone-login');
+      await audit('phone-login');
     },
   ],
   [
