@@ -1,9 +1,10 @@
-// Audits every view with data: names, contrast in light and in dark, width on a phone. Also checks that the
-// tests before cover all views and all changes of the UI's source.
+// Audits every view with data on a desktop and on a phone: names, contrast in light and in dark; on a phone also width
+// and touch targets. Also checks that the tests before cover all views and all changes of the UI's source.
 import assert from 'node:assert/strict';
-import { audit, audited, changed, cluster, page, shot, until } from '../driver.mjs';
+import { audit, audited, changed, cluster, page, until } from '../driver.mjs';
 import { changes, views as known } from '../source.mjs';
 import { sql } from '../rows.mjs';
+import { touchable } from '../targets.mjs';
 import { open } from './filling.mjs';
 
 // Views other than the tabs in the source. `search` is the experiment of a search with brackets.
@@ -86,7 +87,7 @@ async function fitting(place) {
 
 export const views = [
   [
-    'every view can be read in light and in dark, with eyes or without, on a desk and on a phone',
+    'every view can be read in light and in dark, with eyes or without, on a desk and on a phone, and every control fits a finger',
     async () => {
       const search = sql(`SELECT max(id) FROM experiments WHERE name = 'by halving'`);
       const task = JSON.parse(await cluster.det(['command', 'list', '--json']))[0].id;
@@ -102,7 +103,8 @@ export const views = [
         await settled();
         await narrow(place);
         await fitting(place);
-        await shot(`phone-${name}`);
+        await audit(`phone-${name}`);
+        await touchable(place);
       }
       await page.setViewportSize({ width: 1300, height: 900 });
     },
@@ -150,7 +152,8 @@ export const views = [
       await audit('view-login');
       await page.setViewportSize({ width: 390, height: 800 });
       await narrow('login');
-      await shot('phone-login');
+      await audit('phone-login');
+      await touchable('login');
     },
   ],
   [

@@ -74,7 +74,7 @@ export function ContinuePage({ id }: { id: number }) {
   }
   return (
     <>
-      <p class="quiet">
+      <p class="quiet crumbs">
         <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
       </p>
       <h1>Continue experiment {id}</h1>

@@ -103,7 +103,7 @@ function Head({ one, reload }: { one: Experiment; reload: () => void }) {
     <>
       <div class="page-head">
         <div>
-          <p class="quiet">
+          <p class="quiet crumbs">
             <a href={paths.experiments}>Experiments</a> / {one.id}
           </p>
           <h1 title={one.description}>{one.name || `Experiment ${one.id}`}</h1>

@@ -99,7 +99,7 @@ export function ForkPage({ id }: { id: number }) {
       : one.originalConfig;
   return (
     <>
-      <p class="quiet">
+      <p class="quiet crumbs">
         <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
       </p>
       <h1>

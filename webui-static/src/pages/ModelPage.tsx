@@ -194,7 +194,7 @@ export function ModelPage({ id }: { id: string }) {
         <>
           <div class="page-head">
             <div>
-              <p class="quiet">
+              <p class="quiet crumbs">
                 <a href={paths.models}>Models</a>
                 {one.archived && ' / archived'}
               </p>

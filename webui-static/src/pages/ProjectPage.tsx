@@ -16,7 +16,7 @@ export function ProjectPage({ id }: { id: number }) {
         <>
           <div class="page-head">
             <div>
-              <p class="quiet">
+              <p class="quiet crumbs">
                 <a href={paths.workspaces}>Workspaces</a> /{' '}
                 <a href={paths.workspace(one.workspaceId)}>{one.workspaceName}</a>
                 {one.archived && ' / archived'}

@@ -71,7 +71,7 @@ export function TaskPage({ id }: { id: string }) {
         <>
           <div class="page-head">
             <div>
-              <p class="quiet">
+              <p class="quiet crumbs">
                 <a href={paths.tasks}>Tasks</a>
               </p>
               <h1>{one.description || 'Command'}</h1>

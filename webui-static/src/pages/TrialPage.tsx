@@ -69,7 +69,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
     <>
       <div class="page-head">
         <div>
-          <p class="quiet">
+          <p class="quiet crumbs">
             <a href={paths.experiments}>Experiments</a> /{' '}
             <a href={paths.experiment(trial.experimentId)}>{experiment?.name || `Experiment ${trial.experimentId}`}</a>
           </p>

@@ -112,7 +112,7 @@ export function WorkspacePage({ id }: { id: number }) {
         <>
           <div class="page-head">
             <div>
-              <p class="quiet">
+              <p class="quiet crumbs">
                 <a href={paths.workspaces}>Workspaces</a>
                 {one.archived && ' / archived'}
               </p>

@@ -28,6 +28,7 @@ const MARGIN = 8;
 const CHOICE_WIDTH = 54;
 const PHONE_WIDTH = 36;
 const BOX_WIDTH = 24;
+const PHONE_BOX_WIDTH = 36;
 // Widths on a phone, so that name and metric fit; pixels of padding that the id does not have there.
 const NARROW: Record<string, number> = { name: 200, experiment: 200, state: 106, searcherMetricsVal: 68 };
 const LESS_PADDING = 16;
@@ -68,7 +69,8 @@ const numberClass = ({ number, deviating }: Column): string => (number ? (deviat
 // Two digits: "0.0012", "3.4e-5".
 const deviationText = (value: number): string => (value > 0 && value < 1e-4 ? value.toExponential(1) : metric(Number(value.toPrecision(2))));
 
-const firstWidth = (chosen: Props['chosen']): number => (onPhone() ? PHONE_WIDTH : CHOICE_WIDTH) + (chosen ? BOX_WIDTH : 0);
+const firstWidth = (chosen: Props['chosen']): number =>
+  onPhone() ? PHONE_WIDTH + (chosen ? PHONE_BOX_WIDTH : 0) : CHOICE_WIDTH + (chosen ? BOX_WIDTH : 0);
 
 function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
   return (
@@ -178,12 +180,14 @@ function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pi
       <td>
         <span class="choice">
           {chosen && (
-            <input
-              type="checkbox"
-              aria-label={`Choose ${run.kind} ${run.id}`}
-              checked={isChosen}
-              onChange={() => (chosen.value = toggled(chosen.value, run))}
-            />
+            <label>
+              <input
+                type="checkbox"
+                aria-label={`Choose ${run.kind} ${run.id}`}
+                checked={isChosen}
+                onChange={() => (chosen.value = toggled(chosen.value, run))}
+              />
+            </label>
           )}
           <button
             type="button"
