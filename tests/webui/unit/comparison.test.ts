@@ -1,7 +1,7 @@
 // Rows of the comparison table.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, verdict, type Row } from '../../../webui-static/src/compare/rows';
+import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
 import { metricColumn } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
@@ -77,13 +77,13 @@ test('a comparison has sections; only the rows that differ are left on demand', 
   assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
 });
 
-test('the verdict names the one that leads, by the difference of the shown values', () => {
-  assert.equal(verdict([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
-  assert.equal(verdict([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
-  assert.equal(verdict([subject(1, 0.5), subject(2, 0.5)], true), 'All reach accuracy 0.5');
-  assert.equal(verdict([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
-  assert.equal(verdict([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
-  assert.equal(verdict([subject(1, 0.5)], true), '');
+test('the first line names the one that leads, by the difference of the shown values', () => {
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'All reach accuracy 0.5');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
+  assert.equal(leaderText([subject(1, 0.5)], true), '');
 });
 
 test('differences of a loss have a tone', () => {

@@ -11,7 +11,7 @@ import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
-import { configSections, sections, verdict } from './rows';
+import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
@@ -26,10 +26,10 @@ interface ValuesProps {
 
 function Values({ all, smallerIsBetter, format, tools }: ValuesProps) {
   const now = useNow(all.some((one) => !isEnded(one.experiment.state)));
-  const text = verdict(all, smallerIsBetter, format);
+  const text = leaderText(all, smallerIsBetter, format);
   return (
     <>
-      {text !== '' && <p class="verdict">{text}</p>}
+      {text !== '' && <p class="leader">{text}</p>}
       <CompareTable label="Values" all={all} sections={sections(all, smallerIsBetter, now, format)} tools={tools} />
     </>
   );

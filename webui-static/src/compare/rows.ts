@@ -210,7 +210,7 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 // "Experiment 2 leads accuracy by 0.00001"; "" without two values of one metric.
-export function verdict(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
+export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
   const objective = all[0]?.experiment.searcherMetric ?? '';
   if (objective === '' || all.some(({ experiment }) => experiment.searcherMetric !== objective)) return '';
   const values = all.flatMap((one) => valueOfMetric(one) ?? []);
