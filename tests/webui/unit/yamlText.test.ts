@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parts, toYaml } from '../../../webui-static/src/yamlText';
-import { matching } from '../../../webui-static/src/components/ConfigView';
+import { matching } from '../../../webui-static/src/components/Yaml';
 
 test('a configuration is written in blocks; texts that YAML would read otherwise are quoted', () => {
   const text = toYaml({

@@ -18,8 +18,8 @@ function Head({ one, isNamed }: { one: Subject; isNamed: boolean }) {
     <th scope="col" data-compared={one.name}>
       <div class="compared">
         {one.color && <Swatch color={one.color} />}
-        <a href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name} aria-label={name}>
-          <Name text={name} />
+        <a href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name}>
+          {name}
         </a>
         {!ofTrial && <span class="quiet">#{experiment.id}</span>}
       </div>
