@@ -80,7 +80,7 @@ test('a comparison has sections; only the rows that differ are left on demand', 
 test('the first line names the one that leads, by the difference of the shown values', () => {
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
-  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'All reach accuracy 0.5');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
   assert.equal(leaderText([subject(1, 0.5)], true), '');

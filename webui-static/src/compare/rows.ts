@@ -223,7 +223,7 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
   if (!first || !second) return '';
   const tied = known.filter(({ text }) => text === first.text);
   if (tied.length > 1) {
-    if (tied.length === known.length) return `All reach ${objective} ${first.text}`;
+    if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
     return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
   return `${capital(first.name)} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
