@@ -250,7 +250,7 @@ const looking = [
       const cells = await page.$$eval('tbody tr[data-id="1"] td', (all) => all.map((one) => one.textContent));
       assert.ok(cells.includes('0.1') && cells.includes(PROBE), cells.join());
       await tab('Configuration');
-      assert.match(await page.textContent('.config pre'), /<img src=x/);
+      assert.match(await page.textContent('.config-view pre'), /<img src=x/);
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
     },
@@ -348,7 +348,9 @@ const looking = [
       await page.keyboard.press('g');
       await page.keyboard.press('c');
       await page.waitForURL('**/det/cluster');
-      await page.getByRole('link', { name: /trial 1/ }).waitFor();
+      const slot = page.locator('.slot-held');
+      await slot.getByRole('link', { name: PROBE }).waitFor();
+      await slot.getByText('trial 1', { exact: true }).waitFor();
       await untilText('1 of 1 slots in use');
       await audit('cluster');
       await page.keyboard.press('g');

@@ -94,6 +94,20 @@ export function dateTime(time: string | null | undefined): string {
   return time ? `${localDate(new Date(time))} ${clock(time)}` : '';
 }
 
+const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
+
+// "27 Nov" in UTC.
+export const dayMonth = (ms: number): string => `${new Date(ms).getUTCDate()} ${MONTHS[new Date(ms).getUTCMonth()]}`;
+
+// "27 Nov 15:20" in local time.
+export function dayTime(ms: number): string {
+  const d = new Date(ms);
+  return `${d.getDate()} ${MONTHS[d.getMonth()]} ${clock(d.toISOString()).slice(0, 'hh:mm'.length)}`;
+}
+
+// "Nov 2026" in UTC.
+export const monthYear = (ms: number): string => `${MONTHS[new Date(ms).getUTCMonth()]} ${new Date(ms).getUTCFullYear()}`;
+
 function localDate(d: Date): string {
   const two = (n: number): string => String(n).padStart(2, '0');
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
@@ -171,8 +185,8 @@ export const axisNumber = (value: number): string =>
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 
-export const percent = (fraction: number): string =>
-  `${Math.floor(Math.min(1, Math.max(0, fraction)) * 1000) / 10}%`;
+// Whole percents, rounded down: progress is never 100% before the end.
+export const percent = (fraction: number): string => `${Math.floor(Math.min(1, Math.max(0, fraction)) * 100 + 1e-9)}%`;
 
 // "2.5 KB"; decimal units.
 export function bytes(value: number, digits = 1): string {

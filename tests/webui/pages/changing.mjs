@@ -105,7 +105,11 @@ export const changing = [
       await actions().getByRole('button', { name: 'Archive', exact: true }).waitFor();
       await actions().getByRole('link', { name: 'Continue…' }).click();
       await page.waitForURL('**/experiments/4/continue');
+      await page.getByLabel('Train until').fill('3000000');
+      await page.getByText('Changes as YAML').click();
       const override = page.getByLabel('Changes to the configuration');
+      assert.match(await override.inputValue(), /max_length: \{batches: 3000000\}/);
+      await page.getByLabel('Train until').fill('2000000');
       assert.match(await override.inputValue(), /max_length: \{batches: 2000000\}/);
       const goOn = page.getByRole('button', { name: 'Continue experiment' });
       await untilText('Valid: it goes on');

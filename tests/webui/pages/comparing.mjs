@@ -71,13 +71,13 @@ export const comparing = [
     async () => {
       await open(`${COMPARED}&panels=compare&top=1`);
       const first = (id) =>
-        until((wanted) => document.querySelector('.compare thead th:nth-child(2) .quiet')?.textContent === `experiment ${wanted}`, id);
+        until((wanted) => document.querySelector('.compare thead th:nth-child(2)')?.dataset.compared === `experiment ${wanted}`, id);
       await first(1);
       assert.equal(await page.locator('.compare thead th').count(), 4);
-      await page.getByRole('button', { name: 'Set as baseline: experiment 2' }).click();
+      await page.getByLabel('Baseline').selectOption('experiment 2');
       await first(2);
       // The others keep the order of the table, pinned ones first.
-      assert.deepEqual(await page.locator('.compare thead th > div.quiet').allInnerTexts(), ['experiment 2', 'experiment 1', 'experiment 3']);
+      assert.deepEqual(await page.locator('.compare thead th[data-compared]').evaluateAll((all) => all.map((one) => one.dataset.compared)), ['experiment 2', 'experiment 1', 'experiment 3']);
       await page.getByRole('rowgroup', { name: 'Hyperparameters' }).getByRole('row', { name: 'learning_rate' }).getByText('+0.1').waitFor();
     },
   ],
@@ -134,11 +134,12 @@ export const comparing = [
       await page.setViewportSize({ width: 1300, height: 900 });
       await part('Configuration');
       await page.getByRole('region', { name: 'Configurations' }).getByText('max_restarts').waitFor();
+      await page.getByText('Submitted text, line by line').click();
       await page.getByRole('region', { name: 'experiment 3 → experiment 2' }).waitFor();
       const lines = await page.$$eval('.diff-left .diff-text, .diff-right .diff-text', (all) => all.map((one) => one.textContent));
       assert.ok(lines.includes('max_restarts: 3') && lines.includes('max_restarts: 2'), lines.join('\n'));
       assert.ok(lines.some((line) => line.includes(PROBE)));
-      await page.getByLabel('Right').selectOption('experiment 1');
+      await page.getByLabel('Compared with').selectOption('experiment 1');
       await page.getByRole('region', { name: 'experiment 3 → experiment 1' }).waitFor();
       await audit('compare-configuration');
     },
@@ -149,7 +150,7 @@ export const comparing = [
       await open('compare?experiments=1,2&tab=code');
       await page.waitForURL(/\/det\/experiments\?.*of=code/);
       const files = page.getByRole('navigation', { name: 'Files' });
-      await files.getByText('only right').waitFor();
+      await files.getByText('only in experiment 2').waitFor();
       await files.getByRole('button', { name: 'model.txt' }).click();
       await until(() => document.querySelector('.diff-right .diff-text')?.textContent === 'number 2');
       await audit('compare-code');

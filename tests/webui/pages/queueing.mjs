@@ -63,7 +63,7 @@ export const queueing = [
   [
     'a priority is changed, by others too, and the open page shows it',
     async () => {
-      await page.getByRole('button', { name: 'Change job 6' }).click();
+      await page.getByRole('button', { name: 'Priority, limits of experiment 6' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Priority').fill('7');
       await audit('queue-change');

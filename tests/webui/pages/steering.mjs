@@ -95,7 +95,7 @@ const registry = [
       await sure('Save');
       await untilText(`told ${PROBE}`);
       await open('trials/1?tab=checkpoints');
-      await page.locator('.checkpoint summary', { hasText: 'Completed' }).first().click();
+      await page.locator('.checkpoint:has(a[download]) summary').first().click();
       await press(`Register checkpoint ${VERSION}`);
       await dialog().locator('option', { hasText: 'digits' }).waitFor({ state: 'attached' });
       await dialog().getByLabel('Model').selectOption('digits');

@@ -1,7 +1,7 @@
 // Rows of the comparison table.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestPlace, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, type Row } from '../../../webui-static/src/compare/rows';
+import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
 import { metricColumn } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
@@ -32,6 +32,16 @@ test('hyperparameters keep their digits; numbers have a difference, other values
   assert.deepEqual(rows.map(told), [['relu', 'gelu', 'relu'], ['4', '16 +12', ''], ['0.1', '0.3 +0.2', ''], ['7', '7', '7']]);
   assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.0040482 +0.0037482']]);
   assert.deepEqual(rowsOf([{ lr: 0.1 }, { lr: 0.1000001 }]).map(told), [['0.1', '0.1000001 +1e-7']]);
+});
+
+test('settings have no differences, large ones have separators, and objects are sections', () => {
+  const all = configSections([{ name: 'a', reproducibility: { seed: 1535000000 }, searcher: { max_length: { batches: 2000000 } } }, { name: 'a', reproducibility: { seed: 7 }, searcher: { max_length: { batches: 1000000 } } }]);
+  assert.deepEqual(all.map(({ name, rows }) => [name, rows.map((row) => [row.name, ...told(row)])]), [
+    ['', [['name', 'a', 'a']]],
+    ['reproducibility', [['seed', '1535000000', '7']]],
+    ['searcher', [['max_length.batches', '2,000,000', '1,000,000']]],
+  ]);
+  assert.deepEqual(rowsOf([{ seed: 1535000000 }, { seed: 7 }]).map(told), [['1535000000', '7']]);
 });
 
 const subject = (id: number, metric: number, more: object = {}): Subject =>
@@ -65,6 +75,20 @@ test('a comparison has sections; only the rows that differ are left on demand', 
     [['0.1', '0.2 +0.1']],
   ]);
   assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
+});
+
+test('the first line names the one that leads, by the difference of the shown values', () => {
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
+  assert.equal(leaderText([subject(1, 0.5)], true), '');
+});
+
+test('differences of a loss have a tone', () => {
+  const row = sections([subject(1, 0.5), subject(2, 0.75)], false, 0)[1]?.rows[0];
+  assert.deepEqual(row?.cells.map(({ tone }) => tone), ['', 'better']);
 });
 
 test('a comparison shows the values of the run table, in the format of its column', () => {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { firstDay, average, fromHeld, fromPeriods, lastHour, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
-import { ticks } from '../../../webui-static/src/cluster/UsageChart';
+import { firstDay, available, average, slotTime, withKnown, fromHeld, fromPeriods, lastHour, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
+import { ticks, timeTicks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
 const one = (start: string, end: string | null, more: Partial<Held> = {}): Held => ({
@@ -62,7 +62,7 @@ test('an allocation is cut at the stretches that it crosses, times its slots; wh
   // The capacity of the first hour is unknown. In the second hour there are 4 slots for half of it, and one
   // slot.
   assert.deepEqual(cells.map((cell) => cell.capacity), [0, 4 * 1800 + 3600]);
-  assert.deepEqual(utilization(cells), { share: 1800 / (4 * 1800 + 3600), available: 4 * 1800 + 3600, since: cells[1] });
+  assert.deepEqual(utilization(cells), { share: undefined, available: 4 * 1800 + 3600, since: cells[1] });
   assert.equal(utilization(cells.slice(0, 1)), undefined);
   assert.deepEqual(totals(cells, 'user'), [['ann', 7200], ['bob', 1800]]);
   assert.deepEqual(totals(cells, 'label'), [['a', 7200], ['b', 7200]]);
@@ -118,13 +118,30 @@ function cell(total: number, capacity = 0): Cell {
   return { fromMs: 0, toMs: 1, label: '', total, capacity, parts: new Map() };
 }
 
-test('usage is compared with available slots of the same time, and not with an incomplete record of them', () => {
+test('usage is compared with available slots only if their record covers it and is complete', () => {
   const first = cell(90, 100);
-  assert.deepEqual(utilization([cell(1000), first, cell(10, 100)]), { share: 0.5, available: 200, since: first });
+  assert.deepEqual(utilization([cell(1000), first, cell(10, 100)]), { share: undefined, available: 200, since: first });
   assert.deepEqual(utilization([cell(0), first]), { share: 0.9, available: 100, since: undefined });
   assert.deepEqual(utilization([cell(100.5, 100)]), { share: 1, available: 100, since: undefined });
   assert.equal(utilization([first, cell(1000)]), undefined);
   assert.equal(utilization([cell(1000)]), undefined);
+});
+
+test('slots are averaged since their record begins', () => {
+  const there = [{ agentId: 'a', resourcePool: 'default', slots: 3, startTime: new Date(600).toISOString() }];
+  const [, known, after] = withKnown([cell(0), { ...cell(0, 1.2), toMs: 1000 }, cell(0, 3)], there);
+  assert.deepEqual([known?.knownMs, after?.knownMs], [600, undefined]);
+  assert.equal(known && available(known), 3);
+});
+
+test('slot time has the unit in which it can be read', () => {
+  assert.deepEqual([144072, 3600, 432, 60, 35.4, 0].map((seconds) => slotTime(seconds).join(' ')), ['40.02 h', '1 h', '7.2 min', '1 min', '35 s', '0 s']);
+});
+
+test('times on an axis are round', () => {
+  const hour = NOW - 3600_000;
+  assert.deepEqual(timeTicks(hour + 90_000, NOW, 7).map((ms) => (ms - hour) / 60_000), [10, 20, 30, 40, 50, 60]);
+  assert.deepEqual(timeTicks(NOW, NOW + 86_400_000, 5).map((ms) => (ms - NOW) / 3600_000), [0, 6, 12, 18, 24]);
 });
 
 test('the usage of the last hour names the minutes with slots', () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parts, toYaml } from '../../../webui-static/src/yamlText';
+import { matching } from '../../../webui-static/src/components/Yaml';
 
 test('a configuration is written in blocks; texts that YAML would read otherwise are quoted', () => {
   const text = toYaml({
@@ -47,4 +48,12 @@ test('the parts of a line are the line, and name keys, texts, numbers, words and
   assert.deepEqual(kinds("path: 'a # b'"), ['key path', "string 'a # b'"]);
   assert.deepEqual(kinds('name: run-3 v1.2'), ['key name']);
   assert.deepEqual(kinds('<img src=x>'), []);
+});
+
+test('fields of a configuration are found by path and by value, in any case', () => {
+  const config = { searcher: { name: 'single', max_length: { batches: 100 } }, labels: [], entrypoint: 'python Train.py' };
+  assert.deepEqual(matching(config, 'max_len'), ['searcher.max_length.batches: 100']);
+  assert.deepEqual(matching(config, 'TRAIN'), ['entrypoint: python Train.py']);
+  assert.deepEqual(matching(config, 'single'), ['searcher.name: single']);
+  assert.deepEqual(matching(null, 'a'), []);
 });

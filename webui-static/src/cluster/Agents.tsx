@@ -8,6 +8,9 @@ import { readingParts } from './reading';
 import { useWork } from '../work';
 import type { Agent, Slot } from '../wire';
 
+// The device of slots that stand for no device.
+const ARTIFICIAL = 'artificial';
+
 interface Switch {
   what: string; // "agent a1", "slot 2 of agent a1"
   on: boolean;
@@ -69,7 +72,10 @@ function Check({ what, problem, check }: { what: string; problem: string; check:
   );
 }
 
-function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
+// Experiments by the ids of their trials.
+export type TrialNames = ReadonlyMap<number, string>;
+
+function SlotBox({ slot, agent, names }: { slot: Slot; agent: Agent; names: TrialNames }) {
   const holder = slot.container;
   const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
   const broken = slot.problem !== '';
@@ -78,13 +84,20 @@ function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
   const what = `slot ${slot.id} of agent ${agent.id}`;
   return (
     <div class={`slot slot-${state}`}>
-      <span class="slot-number">{slot.id}</span>
+      <span class="quiet" title={device}>
+        Slot {slot.id}
+        {device !== ARTIFICIAL && ` · ${device}`}
+      </span>
       {holder && holder.trialId > 0 ? (
-        <a href={paths.trial(holder.trialId)}>trial {holder.trialId}</a>
+        <>
+          <a class="slot-holder" href={paths.trial(holder.trialId)} title={names.get(holder.trialId)}>
+            {names.get(holder.trialId) ?? `Trial ${holder.trialId}`}
+          </a>
+          {names.has(holder.trialId) && <span class="quiet">trial {holder.trialId}</span>}
+        </>
       ) : (
         <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>a command</a> : text}</span>
       )}
-      <span class="quiet">{device}</span>
       {slot.reading && <span class="quiet slot-reading">{readingParts(slot.reading).join(' · ')}</span>}
       {broken && <Check what={what} problem={slot.problem} check={() => setSlot(agent.id, slot.id, true)} />}
       {/* Slots of a disabled agent are disabled with it. */}
@@ -100,20 +113,29 @@ function SlotBox({ slot, agent }: { slot: Slot; agent: Agent }) {
   );
 }
 
-export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
+interface CardProps {
+  agent: Agent;
+  now: number;
+  names: TrialNames;
+  alone: boolean; // the only agent: its slots are those of the cluster
+}
+
+export function AgentCard({ agent, now, names, alone }: CardProps) {
   const slots = Object.values(agent.slots).sort((a, b) => Number(a.id) - Number(b.id));
   const held = slots.filter((slot) => slot.container).length;
   const state = !agent.connected ? 'away' : agent.draining ? 'draining' : agent.enabled ? '' : 'disabled';
   return (
     <article class="card" aria-label={`Agent ${agent.id}`}>
-      <div class="section-head">
-        <h3>{agent.id}</h3>
-        {state !== '' && <span class="state state-waiting">{state}</span>}
-        <span class="quiet">
-          {held} of {slots.length} slots in use · up {span(agent.registeredTime, undefined, now)} ·{' '}
-          {agent.resourcePools.join(', ') || 'default'} · {agent.release}
-        </span>
-        <span class="spring" />
+      <div class="agent-head">
+        <div>
+          <h3>
+            {agent.id} {state !== '' && <span class="state state-waiting">{state}</span>}
+          </h3>
+          <p class="quiet">
+            {!alone && `${held} of ${slots.length} slots in use · `}
+            up {span(agent.registeredTime, undefined, now)} · pool {agent.resourcePools.join(', ') || 'default'} · version {agent.release}
+          </p>
+        </div>
         <Switch what={`agent ${agent.id}`} on={agent.enabled} set={(on, drain) => setAgent(agent.id, on, drain)} />
       </div>
       {(agent.sandbox === 'off' || agent.sandbox === 'partial') && (
@@ -138,7 +160,7 @@ export function AgentCard({ agent, now }: { agent: Agent; now: number }) {
       )}
       <div class="slots">
         {slots.map((slot) => (
-          <SlotBox key={slot.id} slot={slot} agent={agent} />
+          <SlotBox key={slot.id} slot={slot} agent={agent} names={names} />
         ))}
       </div>
     </article>

@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact';
 import { paths } from '../address';
 import { explain, updateJobs, type JobChange, type Suggestion } from '../calls/cluster';
 import { ErrorNote } from '../components/notes';
-import { counted } from '../format';
 import { useLive } from '../live';
 import { outline } from './outline';
 import { useWork } from '../work';
@@ -47,10 +46,10 @@ export function Explain({ of, id, jobId }: { of: 'experiments' | 'commands'; id:
       <p>
         <strong>{linked(headline)}</strong>
       </p>
-      <p class="lines-kept">{linked(answer.join('\n'))}</p>
+      <p>{linked(answer)}</p>
       {details.length > 0 && (
         <details>
-          <summary>{counted(details.length, 'detail')}: what holds the slots</summary>
+          <summary>Tasks that hold the slots</summary>
           <p class="lines-kept">{linked(details.join('\n'))}</p>
         </details>
       )}

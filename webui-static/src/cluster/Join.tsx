@@ -1,6 +1,7 @@
 // The command that joins an agent to the cluster. It includes a join token, which is created here and shown
 // once.
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { makeJoinToken } from '../calls/cluster';
 import { Copy } from '../components/Copy';
 import { field, FormDialog } from '../components/FormDialog';
@@ -68,10 +69,14 @@ function WithToken() {
   );
 }
 
-export const Join = () => (
-  <section aria-labelledby="join-title">
-    <h2 id="join-title">Add an agent</h2>
-    {location.protocol === 'https:' ? null : <p>Without TLS, only agents on the master's machine can join.</p>}
-    <WithToken />
-  </section>
-);
+// `open`: unfolded at first.
+export function Join({ open }: { open: boolean }) {
+  const first = useRef(open);
+  return (
+    <details class="join" open={first.current}>
+      <summary>Add an agent…</summary>
+      {location.protocol === 'https:' ? null : <p>Without TLS, only agents on the master's machine can join.</p>}
+      <WithToken />
+    </details>
+  );
+}

@@ -1,16 +1,16 @@
-// The master's log: its newest lines, then new ones over a stream that is open while the page shows it.
+// The master's log as sentences: its newest lines, then new ones over a stream that is open while the page shows it.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { ApiError, LogQuery } from '../api';
 import { masterLog, type MasterLine } from '../calls/usage';
-import { followEnd } from '../log/followEnd';
-import { LogFilter, readFilter } from '../log/LogFilter';
+import { followEnd, scrollToEnd } from '../log/followEnd';
+import { LogFilter, LogTools, readFilter, saveLines } from '../log/LogFilter';
+import { readable } from './masterLine';
 import { Rows } from '../log/logRows';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { subscribe } from '../events';
-import { counted } from '../format';
 import { sessionEnded } from '../session';
 import { toError } from '../work';
 
@@ -28,21 +28,22 @@ export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
       found = () => false;
     }
   }
-  return (line) => (!filter.levels || filter.levels.includes(line.level)) && found(line.message);
+  return (line) => (!filter.levels || filter.levels.includes(line.level)) && (found(line.message) || found(readable(line.message).text));
 }
 
-const toEntry = (line: MasterLine) => ({
+const toEntry = (line: MasterLine, raw: boolean) => ({
   id: String(line.id),
   timestamp: line.timestamp,
   level: line.level,
   rankId: -1,
   agentId: '',
   allocationId: '',
-  log: line.message,
+  log: raw ? line.message : readable(line.message).text,
 });
 
 export function MasterLog() {
-  const { query } = useQuery();
+  const { query, setQuery } = useQuery();
+  const raw = query.raw === '1';
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
   const count = useSignal<number | undefined>(undefined);
@@ -57,7 +58,7 @@ export function MasterLog() {
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const rows = new Rows(content, query.line);
+    const rows = new Rows(content, { chosen: query.line, hasLevels: true });
     const matches = matcher(filter);
     follow.value = query.line === undefined;
     let drawn = 0;
@@ -73,7 +74,7 @@ export function MasterLog() {
       for await (const line of masterLog(TAIL, abort.signal)) {
         if (abort.signal.aborted) return;
         if (error.value) error.value = undefined;
-        if (matches(line)) rows.append([toEntry(line)]);
+        if (matches(line) && (raw || !readable(line.message).isNoise)) rows.append([toEntry(line, raw)]);
         drawn ||= requestAnimationFrame(draw);
       }
     };
@@ -96,26 +97,40 @@ export function MasterLog() {
       cancelAnimationFrame(drawn);
       abort.abort();
     };
-  }, [key, query.line, again.value]);
+  }, [key, query.line, raw, again.value]);
 
   const refused = error.value?.status === 501 ? error.value : undefined;
   return (
     <section aria-labelledby="log-title">
-      <div class="section-head">
-        <h2 id="log-title">Log of the master</h2>
-        <span class="quiet">{!refused && count.value !== undefined && counted(count.value, 'line')}</span>
-      </div>
+      <h2 id="log-title" class="hidden">
+        Log of the master
+      </h2>
       {refused ? (
         <p class="quiet">The log is {refused.message}.</p>
       ) : (
         <>
-          <LogFilter kinds={[]} />
+          <LogFilter kinds={[]}>
+            <LogTools
+              count={count.value}
+              follow={follow.value}
+              setFollow={(on) => {
+                follow.value = on;
+                if (on && query.line) setQuery({ line: '' });
+                else if (on && host.current) scrollToEnd(host.current);
+              }}
+              download={() => host.current && saveLines(host.current, 'master')}
+            >
+              <label class="check" title="With the names of fields, and with the requests for this log">
+                <input type="checkbox" checked={raw} onChange={() => setQuery({ raw: raw ? '' : '1' })} /> As written
+              </label>
+            </LogTools>
+          </LogFilter>
           <ErrorNote error={error.value} retry={() => again.value++} />
           {count.value === 0 && !error.value && <p class="quiet">No line matches the filter yet.</p>}
         </>
       )}
       <div
-        class="log"
+        class={query.wrap === '0' ? 'log log-long' : 'log'}
         ref={host}
         role="log"
         aria-label="Log of the master"

@@ -30,6 +30,13 @@ interface Tools {
   reload: () => void;
 }
 
+interface RowProps {
+  job: Job;
+  at: number; // place in the queue, from 0
+  last: boolean;
+  tools: Tools;
+}
+
 function Change({ job, reload }: { job: Job; reload: () => void }) {
   const save = async (fields: FormData): Promise<void> => {
     const { jobId } = job;
@@ -45,8 +52,8 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
   };
   return (
     <FormDialog
-      label="Change…"
-      name={`Change job ${job.entityId}`}
+      label="Priority, limits…"
+      name={`Priority, limits of ${jobName(job)}`}
       title={`${isCommand(job) ? 'Command' : 'Experiment'} ${job.entityId} in the queue`}
       submit="Save"
       work={save}
@@ -76,7 +83,36 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
   );
 }
 
-function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; tools: Tools }) {
+// Moves a waiting job by one place.
+function Moves({ job, at, last, tools }: RowProps) {
+  return (
+    <>
+      <span class="by-mouse quiet" aria-hidden="true">
+        ⠿
+      </span>
+      <button
+        type="button"
+        class="plain"
+        aria-label={`Move ${jobName(job)} up`}
+        disabled={at === 0 || tools.busy}
+        onClick={() => tools.move(at, at - 1)}
+      >
+        ↑
+      </button>
+      <button
+        type="button"
+        class="plain"
+        aria-label={`Move ${jobName(job)} down`}
+        disabled={last || tools.busy}
+        onClick={() => tools.move(at, at + 1)}
+      >
+        ↓
+      </button>
+    </>
+  );
+}
+
+function Row({ job, at, last, tools }: RowProps) {
   const { query, setQuery } = useQuery();
   const { drag } = tools;
   const command = isCommand(job);
@@ -91,7 +127,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
   return (
     <>
       <tr
-        draggable
+        draggable={waits}
         class={target ? `drop-${at < (drag.value?.from ?? 0) ? 'above' : 'below'}` : ''}
         data-job={job.entityId}
         onDragStart={(event) => {
@@ -106,29 +142,7 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
           drag.value = undefined;
         }}
       >
-        <td class="grip">
-          <span class="by-mouse quiet" aria-hidden="true">
-            ⠿
-          </span>
-          <button
-            type="button"
-            class="plain"
-            aria-label={`Move ${jobName(job)} up`}
-            disabled={at === 0 || tools.busy}
-            onClick={() => tools.move(at, at - 1)}
-          >
-            ↑
-          </button>
-          <button
-            type="button"
-            class="plain"
-            aria-label={`Move ${jobName(job)} down`}
-            disabled={last || tools.busy}
-            onClick={() => tools.move(at, at + 1)}
-          >
-            ↓
-          </button>
-        </td>
+        <td class="grip">{waits && <Moves job={job} at={at} last={last} tools={tools} />}</td>
         <td class="number">{command ? 'command' : job.entityId}</td>
         <th scope="row">
           <a href={command ? paths.task(job.entityId) : paths.experiment(Number(job.entityId))} draggable={false}>
@@ -172,6 +186,12 @@ function Row({ job, at, last, tools }: { job: Job; at: number; last: boolean; to
 const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'Since submission', 'Actions'];
 const NUMBERS = ['ID', 'Priority', 'Slots'];
 
+// "3 running, none waiting".
+function countsText(list: readonly Job[]): string {
+  const waiting = list.filter((job) => job.summary.state === 'STATE_QUEUED').length;
+  return `${list.length - waiting || 'none'} running, ${waiting || 'none'} waiting`;
+}
+
 function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () => void }) {
   const { pool, list } = props;
   const drag = useSignal<Drag | undefined>(undefined);
@@ -192,9 +212,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
     <section aria-label={`Queue of pool ${pool}`}>
       <div class="section-head">
         <h2>{pool}</h2>
-        <span class="quiet">
-          {list.filter((job) => job.summary.state === 'STATE_QUEUED').length} of {list.length} wait
-        </span>
+        <span class="quiet">{countsText(list)}</span>
       </div>
       <ErrorNote error={error} />
       <div class="table-frame" role="region" aria-label={`Jobs of pool ${pool}`} tabIndex={0}>
@@ -236,15 +254,19 @@ export function Queue() {
           An experiment is here while it runs or waits for slots.
         </Empty>
       )}
-      {live.data && live.data.length > 0 && (
-        <p class="quiet">
-          <span class="by-mouse">Drag a row, or press its arrows, to change the order. </span>A moved job takes the priority of its neighbor.
-        </p>
-      )}
       {live.data &&
         byPool(live.data).map(([pool, list]) => (
           <PoolQueue key={pool} pool={pool} list={list} now={now} reload={live.reload} />
         ))}
+      {live.data && live.data.length > 0 && (
+        <details class="quiet order">
+          <summary>How is this ordered?</summary>
+          <p>
+            Jobs with a smaller priority number start first; those with the same number start in the order of the table. Drag a waiting job, or
+            press its arrows, to move it: it takes the priority of its new neighbor.
+          </p>
+        </details>
+      )}
     </>
   );
 }

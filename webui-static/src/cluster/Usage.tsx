@@ -1,4 +1,6 @@
 // Slot usage over time and by user, as a chart, a table and CSV files.
+import type { ComponentChildren } from 'preact';
+import * as api from '../api';
 import { paths, useQuery } from '../address';
 import { held, used } from '../calls/usage';
 import { Empty } from '../components/Empty';
@@ -7,7 +9,7 @@ import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { csv, save } from '../csv';
-import { dateTime, grouped, percent } from '../format';
+import { dayTime, grouped, percent } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import {
@@ -19,10 +21,12 @@ import {
   BYS,
   rangeOf,
   rangeText,
+  slotTime,
   totalRows,
   totals,
   usedSeconds,
   utilization,
+  withKnown,
   day,
   DAY,
   type By,
@@ -60,16 +64,28 @@ async function load(query: Record<string, string | undefined>, signal: AbortSign
   if (range.kind !== 'raw') {
     const periods = await used(range.first, range.last, range.kind === 'days' ? 'DAILY' : 'MONTHLY', signal);
     const cells = fromPeriods(periods, range);
-    if (query.over || query.from || query.to) return { range, cells };
+    // The minute at which the record of slots begins is known for the last day only.
+    const startsNow = cells.slice(0, -2).every((cell) => cell.capacity === 0);
+    const asked = query.over || query.from || query.to;
+    if (asked && !startsNow) return { range, cells };
     const recent = await held(nowMs - DAY, nowMs, signal);
-    const fromMs = firstDay(cells, recent);
-    if (fromMs === undefined) return { range, cells };
+    const fromMs = asked ? undefined : firstDay(cells, recent);
+    if (fromMs === undefined) return { range, cells: withKnown(cells, startsNow ? recent.capacity : []) };
     const own: Range = { kind: 'raw', fromMs: Math.min(fromMs, nowMs - SHORTEST_MS), toMs: nowMs };
-    return { range: own, cells: fromHeld(recent.resourceEntries, recent.capacity, own.fromMs, nowMs, CELLS) };
+    return { range: own, cells: withKnown(fromHeld(recent.resourceEntries, recent.capacity, own.fromMs, nowMs, CELLS), recent.capacity) };
   }
   const { resourceEntries, capacity } = await held(range.fromMs, range.toMs, signal);
-  return { range, cells: fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, CELLS) };
+  return { range, cells: withKnown(fromHeld(resourceEntries, capacity, range.fromMs, range.toMs, CELLS), capacity) };
 }
+
+// Names of experiments by id.
+async function experimentNames(ids: readonly number[], signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
+  const any: api.Condition = { kind: 'group', conjunction: 'or', children: ids.map((id) => api.where('id', '=', id)) };
+  const found = ids.length > 0 ? await api.experimentsBy([any], '', ids.length, signal) : [];
+  return new Map(found.map(({ id, name }) => [id, name]));
+}
+
+const named = (by: By): string => by.charAt(0).toUpperCase() + by.slice(1);
 
 function Choices({ range, by }: { range: Range; by: By }) {
   const { query, setQuery } = useQuery();
@@ -90,14 +106,18 @@ function Choices({ range, by }: { range: Range; by: By }) {
         Over{' '}
         <select
           value={own ? 'own' : (query.over ?? (range.kind === 'raw' ? 'start' : 'week'))}
-          onChange={(e) => setQuery({ over: e.currentTarget.value, from: '', to: '' })}
+          onChange={(e) =>
+            e.currentTarget.value === 'own'
+              ? setQuery({ over: '', from: day(range.fromMs), to: day(range.toMs - 1) })
+              : setQuery({ over: e.currentTarget.value, from: '', to: '' })
+          }
         >
           {Object.entries(NAMES).map(([key, name]) => (
             <option key={key} value={key}>
               {name}
             </option>
           ))}
-          {own && <option value="own">Chosen days</option>}
+          <option value="own">Chosen days</option>
           {!own && !query.over && range.kind === 'raw' && <option value="start">Since the first agent</option>}
         </select>
       </label>
@@ -105,12 +125,14 @@ function Choices({ range, by }: { range: Range; by: By }) {
         By{' '}
         <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value === 'pool' ? '' : e.currentTarget.value })}>
           {BYS.map((one) => (
-            <option key={one}>{one}</option>
+            <option key={one} value={one}>
+              {named(one)}
+            </option>
           ))}
         </select>
       </label>
-      {date('from', 'From', range.fromMs)}
-      {date('to', 'To', range.toMs - 1)}
+      {own && date('from', 'From', range.fromMs)}
+      {own && date('to', 'To', range.toMs - 1)}
     </div>
   );
 }
@@ -121,7 +143,7 @@ function Files({ account }: { account: Account }) {
   const name = (what: string): string => `${what}-${day(range.fromMs)}-${day(range.toMs - 1)}.csv`;
   return (
     <>
-      <div class="actions">
+      <div class="actions below">
         <button
           type="button"
           aria-label="Download totals as CSV"
@@ -147,55 +169,72 @@ function Files({ account }: { account: Account }) {
   );
 }
 
-// Two decimals; smaller positive values are shown as "<0.01".
+// Two decimals, or three of a small value.
 const amount = (value: number): string =>
-  value > 0 && value < 0.01 ? '<0.01' : grouped(Number(value.toFixed(value < 100 ? 2 : 0)));
+  value > 0 && value < 0.001 ? '<0.001' : grouped(Number(value.toFixed(value < 0.1 ? 3 : 2)));
+const shareText = (share: number): string => (share > 0 && share < 0.01 ? '<1%' : percent(share));
+
+const UNITS: Readonly<Record<string, string>> = { h: 'slot-hours', min: 'slot-minutes', s: 'slot-seconds' };
+const slotText = (seconds: number): string => {
+  const [value, unit] = slotTime(seconds);
+  return `${value} ${UNITS[unit] ?? unit}`;
+};
+
+function Figure({ value, children }: { value: string; children: ComponentChildren }) {
+  return (
+    <p class="figure">
+      <strong>{value}</strong>
+      <span class="quiet">{children}</span>
+    </p>
+  );
+}
 
 function Summary({ account }: { account: Account }) {
   const { range, cells } = account;
   const seconds = usedSeconds(cells);
-  const mean = average(seconds, range.fromMs, range.toMs);
   const known = utilization(cells);
-  const since = known?.since && (known.since.label || dateTime(new Date(known.since.fromMs).toISOString()));
   return (
-    <>
-      <p class="figure">
-        <strong>{amount(seconds / 3600)} slot-hours</strong>
-        <span class="quiet">{range.kind === 'raw' ? 'in use' : 'in use, by days of UTC'}</span>
-      </p>
-      <p class="figure">
-        <strong>{amount(mean)}</strong>
-        <span class="quiet">slots in use on average</span>
-      </p>
-      {known && (
-        <p class="figure">
-          <strong>{percent(known.share)}</strong>
-          <span class="quiet">
-            of the {amount(known.available / 3600)} slot-hours available{since && ` since ${since}, without earlier usage`}
-          </span>
-        </p>
-      )}
-    </>
+    <div class="section-head figures">
+      <Figure value={slotText(seconds)}>{range.kind === 'raw' ? 'used' : 'used, by days of UTC'}</Figure>
+      <Figure value={amount(average(seconds, range.fromMs, range.toMs))}>slots in use on average</Figure>
+      {known &&
+        (known.share === undefined ? (
+          <Figure value="—">of the available slots; capacity known since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}</Figure>
+        ) : (
+          <Figure value={percent(known.share)}>of the {slotText(known.available)} available</Figure>
+        ))}
+    </div>
   );
 }
 
+const isExperiment = (by: By, key: string): boolean => by === 'experiment' && /^\d+$/.test(key);
+
 function Holders({ account, by }: { account: Account; by: By }) {
   const all = totals(account.cells, by);
+  const shown = all.slice(0, MAX_ROWS);
   const seconds = usedSeconds(account.cells);
+  const ids = shown.filter(([key]) => isExperiment(by, key)).map(([key]) => Number(key));
+  const names = useLive(`names ${ids.join()}`, (signal) => experimentNames(ids, signal), () => false);
   return (
     <>
-      <Table label="Slot usage" heads={[by.charAt(0).toUpperCase() + by.slice(1), '#Slot-hours', '#Slots on average', '#Share', '']}>
-        {all.slice(0, MAX_ROWS).map(([key, own], at) => (
+      <Table label="Slot usage" heads={[named(by), '#Slot time', '#Slots on average', '#Share', '']}>
+        {shown.map(([key, own], at) => (
           <tr key={key}>
             <th scope="row">
               <span class={`swatch ${at < COLORS ? `swatch-${at + 1}` : 'swatch-others'}`} aria-hidden="true" />
-              {by === 'experiment' && /^\d+$/.test(key) ? <a href={paths.experiment(Number(key))}>{key}</a> : key}
+              {isExperiment(by, key) ? (
+                <>
+                  <a href={paths.experiment(Number(key))}>{names.data?.get(Number(key)) || `Experiment ${key}`}</a> <span class="quiet">#{key}</span>
+                </>
+              ) : (
+                key
+              )}
             </th>
-            <td class="number">{amount(own / 3600)}</td>
+            <td class="number">{slotTime(own).join(' ')}</td>
             <td class="number">{amount(average(own, account.range.fromMs, account.range.toMs))}</td>
-            <td class="number">{seconds > 0 ? percent(own / seconds) : ''}</td>
+            <td class="number">{seconds > 0 ? shareText(own / seconds) : ''}</td>
             <td class="share">
-              <progress max={Math.max(1, seconds)} value={own} aria-label={`Share of ${key}`} />
+              <progress class={`fill-${at < COLORS ? at + 1 : 'others'}`} max={Math.max(1, seconds)} value={own} aria-label={`Share of ${key}`} />
             </td>
           </tr>
         ))}
@@ -242,11 +281,7 @@ export function Usage() {
             <NoUse range={account.range} />
           ) : (
             <>
-              <div class="section-head figures">
-                <Summary account={account} />
-                <span class="spring" />
-                <Files account={account} />
-              </div>
+              <Summary account={account} />
               <figure class="chart wide" aria-label={`Slots in use over time, by ${by}`} data-panel="usage">
                 <figcaption>
                   Slots in use, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed line: available slots</span>}
@@ -260,6 +295,7 @@ export function Usage() {
                 />
               </figure>
               <Holders account={account} by={by} />
+              <Files account={account} />
             </>
           )
         }

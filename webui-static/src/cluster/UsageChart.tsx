@@ -1,7 +1,7 @@
 // Slot usage over time: a stacked bar per interval and a line for the available slots.
 import { useWidth } from '../components/width';
-import { clock, metric } from '../format';
-import { average, type By, type Cell } from './held';
+import { clock, dayMonth, metric, monthYear } from '../format';
+import { available, average, type By, type Cell } from './held';
 
 const HEIGHT = 220;
 const LEFT = 44;
@@ -10,6 +10,8 @@ const TOP = 10;
 const BOTTOM = 22;
 // Approximate distance of axis labels, in pixels.
 const APART = 90;
+// Least width of a bar with its value above it.
+const LABELED = 32;
 
 // Axis values in steps of 1, 2 or 5 times a power of ten; about four at most.
 export function ticks(most: number): number[] {
@@ -27,6 +29,39 @@ export function ticksOver(most: number): number[] {
   return last < most - 1e-9 * step ? [...marks, marks.length * step] : marks;
 }
 
+const MINUTE = 60_000;
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * MINUTE);
+
+// Round times of the local day within a range, at most `count`; steps of a divisor of the day.
+export function timeTicks(fromMs: number, toMs: number, count: number): number[] {
+  const step = STEPS.find((one) => (toMs - fromMs) / one <= count) ?? STEPS[STEPS.length - 1] ?? MINUTE;
+  const zone = new Date(fromMs).getTimezoneOffset() * MINUTE;
+  const out: number[] = [];
+  for (let at = Math.ceil((fromMs - zone) / step) * step + zone; at <= toMs; at += step) out.push(at);
+  return out;
+}
+
+const minuteText = (ms: number): string => clock(new Date(ms).toISOString()).slice(0, 'hh:mm'.length);
+
+// "26 Nov" of a day, "Nov 2026" of a month, "14:05" of a shorter interval.
+const nameOf = ({ label, fromMs }: Cell): string =>
+  label === '' ? minuteText(fromMs) : label.length === 'yyyy-mm'.length ? monthYear(Date.parse(label)) : dayMonth(Date.parse(label));
+
+// Places on the axis with their texts: the middle of days and months, round times and the end of shorter intervals.
+function axisTexts(cells: readonly Cell[], x: (at: number) => number, width: number): [number, string, 'middle' | 'end'][] {
+  const [first, last] = [cells[0], cells[cells.length - 1]];
+  if (!first || !last) return [];
+  const most = Math.max(2, Math.floor((width - LEFT - RIGHT) / APART));
+  const every = Math.ceil(cells.length / most);
+  if (first.label !== '')
+    return cells.flatMap((cell, at): [number, string, 'middle'][] => ((cells.length - 1 - at) % every === 0 ? [[x(at + 0.5), nameOf(cell), 'middle']] : []));
+  const place = (ms: number): number => x(((ms - first.fromMs) / (last.toMs - first.fromMs)) * cells.length);
+  const round = timeTicks(first.fromMs, last.toMs, most).filter((ms) => place(ms) < width - RIGHT - APART && place(ms) > LEFT);
+  return [...round.map((ms): [number, string, 'middle'] => [place(ms), minuteText(ms), 'middle']), [width - RIGHT, minuteText(last.toMs), 'end']];
+}
+
+const slotsText = (value: number): string => metric(Number(value.toPrecision(2)));
+
 interface Props {
   cells: readonly Cell[];
   by: By;
@@ -41,19 +76,20 @@ export function UsageChart({ cells, by, keys }: Props) {
     const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
     return { cell, heights: [...own, others].map((one) => average(one, cell.fromMs, cell.toMs)) };
   });
-  const there = cells.map((cell) => average(cell.capacity, cell.fromMs, cell.toMs));
+  const there = cells.map(available);
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
   const marks = ticksOver(most);
   const top = marks[marks.length - 1] ?? most;
   const x = (at: number): number => LEFT + (at / Math.max(1, cells.length)) * (width - LEFT - RIGHT);
   const y = (value: number): number => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
-  const every = Math.max(1, Math.ceil(APART / ((width - LEFT - RIGHT) / Math.max(1, cells.length))));
-  const name = (cell: Cell): string => cell.label || clock(new Date(cell.fromMs).toISOString()).slice(0, 'hh:mm'.length);
+  const wide = x(1) - x(0) >= LABELED;
   // A step line with gaps where the capacity is unknown.
-  const line = there
-    .map((slots, at) =>
-      slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(at)},${y(slots)}L${x(at + 1)},${y(slots)}` : '',
-    )
+  const line = cells
+    .map(({ knownMs, fromMs, toMs }, at) => {
+      const slots = there[at] ?? 0;
+      const from = knownMs === undefined ? at : at + Math.min(0.5, (knownMs - fromMs) / (toMs - fromMs));
+      return slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(from)},${y(slots)}L${x(at + 1)},${y(slots)}` : '';
+    })
     .join('');
   const gap = cells.length > width / 6 ? 0 : 1;
   return (
@@ -72,8 +108,8 @@ export function UsageChart({ cells, by, keys }: Props) {
           return (
             <g key={cell.fromMs}>
               <title>
-                {name(cell)}: {metric(average(cell.total, cell.fromMs, cell.toMs))}
-                {cell.capacity > 0 && ` of ${metric(average(cell.capacity, cell.fromMs, cell.toMs))}`} slots
+                {nameOf(cell)}: {slotsText(average(cell.total, cell.fromMs, cell.toMs))}
+                {cell.capacity > 0 && ` of ${slotsText(available(cell))}`} slots
               </title>
               {heights.map((value, place) => {
                 if (value <= 0) return null;
@@ -89,14 +125,19 @@ export function UsageChart({ cells, by, keys }: Props) {
                   />
                 );
               })}
-              {at % every === 0 && x(at) + 0.7 * APART < width && (
-                <text x={x(at)} y={HEIGHT - 6}>
-                  {name(cell)}
+              {wide && below > top / HEIGHT && (
+                <text x={x(at + 0.5)} y={Math.max(TOP, y(below) - 4)} text-anchor="middle">
+                  {slotsText(average(cell.total, cell.fromMs, cell.toMs))}
                 </text>
               )}
             </g>
           );
         })}
+        {axisTexts(cells, x, width).map(([at, text, anchor]) => (
+          <text key={at} x={at} y={HEIGHT - 6} text-anchor={anchor}>
+            {text}
+          </text>
+        ))}
         {line !== '' && <path class="most" d={line} />}
         <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
       </svg>

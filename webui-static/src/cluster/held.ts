@@ -1,4 +1,5 @@
 // Converts slot usage to a chart and a report: time intervals and the usage of each user in them. Pure.
+import { grouped } from '../format';
 import type { Capacity, Held, UsedPeriod } from '../calls/usage';
 
 export const BYS = ['pool', 'user', 'label', 'experiment'] as const;
@@ -54,6 +55,7 @@ export interface Cell {
   label: string; // the day or month; "" for shorter intervals
   total: number;
   capacity: number; // available slot-seconds; 0: not recorded
+  knownMs?: number; // start of the record of available slots, if it is within the interval
   parts: ReadonlyMap<By, ReadonlyMap<string, number>>;
 }
 
@@ -154,8 +156,18 @@ export const usedSeconds = (cells: readonly Cell[]): number => cells.reduce((sum
 export const average = (seconds: number, fromMs: number, toMs: number): number =>
   toMs > fromMs ? (seconds * 1000) / (toMs - fromMs) : 0;
 
+// Average number of available slots, since their record begins.
+export const available = ({ capacity, knownMs, fromMs, toMs }: Cell): number => average(capacity, knownMs ?? fromMs, toMs);
+
+// The intervals with the start of the record of available slots in the first one that has some.
+export function withKnown(cells: readonly Cell[], there: readonly Capacity[]): Cell[] {
+  const first = cells.findIndex((cell) => cell.capacity > 0);
+  const startMs = Math.min(...there.map(({ startTime }) => Date.parse(startTime)));
+  return cells.map((cell, at) => (at === first && startMs > cell.fromMs && startMs < cell.toMs ? { ...cell, knownMs: startMs } : cell));
+}
+
 export interface Utilization {
-  share: number; // 0..1
+  share: number | undefined; // 0..1; undefined if there was usage before the record of available slots
   available: number; // slot-seconds
   since: Cell | undefined; // first interval with recorded slots, if others before it have usage
 }
@@ -163,8 +175,7 @@ export interface Utilization {
 // Usage beyond the available slots by more than this part is not rounding: the record of slots is incomplete.
 const TOLERANCE = 0.01;
 
-// Used share of the available slots, both since the record of available slots begins. Undefined without a record, or
-// if it is incomplete.
+// Used share of the available slots. Undefined without a record of them, or if it is incomplete.
 export function utilization(cells: readonly Cell[]): Utilization | undefined {
   const first = cells.findIndex((cell) => cell.capacity > 0);
   if (first < 0) return undefined;
@@ -172,7 +183,15 @@ export function utilization(cells: readonly Cell[]): Utilization | undefined {
   const available = known.reduce((sum, cell) => sum + cell.capacity, 0);
   const share = usedSeconds(known) / available;
   if (share > 1 + TOLERANCE) return undefined;
-  return { share: Math.min(1, share), available, since: usedSeconds(cells.slice(0, first)) > 0 ? known[0] : undefined };
+  const since = usedSeconds(cells.slice(0, first)) > 0 ? known[0] : undefined;
+  return { share: since ? undefined : Math.min(1, share), available, since };
+}
+
+// Slot-seconds with their unit: "40.02 h", "7.2 min", "35 s".
+export function slotTime(seconds: number): [string, string] {
+  const [size, unit] = seconds >= 3600 ? [3600, 'h'] : seconds >= 60 ? [60, 'min'] : [1, 's'];
+  const value = seconds / size;
+  return [grouped(Number(value.toFixed(value >= 100 || unit === 's' ? 0 : unit === 'h' ? 2 : 1))), unit];
 }
 
 // Used share of the slots of the last hour, in words, from intervals of a minute.

@@ -4,45 +4,36 @@ import { asTexts, codeOf } from '../code';
 import { DiffView } from '../components/DiffView';
 import { Files } from '../components/Files';
 import { Loaded } from '../components/Loaded';
-import { fileChanges, type FileChange } from '../diff';
+import { fileChanges } from '../diff';
+import { counted } from '../format';
 import { useLive } from '../live';
 import type { Subject } from './subjects';
 
+// The baseline, and the one that the address compares with it.
 export function useSides(all: Subject[]): { left: Subject; right: Subject } {
   const { query } = useQuery();
-  const pick = (text: string | undefined, other: number): Subject => all[Number(text)] ?? (all[other] as Subject);
-  return { left: pick(query.left ?? '0', 0), right: pick(query.right ?? '1', Math.min(1, all.length - 1)) };
+  const left = all[0] as Subject;
+  return { left, right: all[Number(query.right ?? 1)] ?? all[1] ?? left };
 }
 
-export function Sides({ all }: { all: Subject[] }) {
+// The choice of the one that is compared with the baseline; nothing if there is only one.
+export function OtherSide({ all }: { all: Subject[] }) {
   const { setQuery } = useQuery();
-  const { left, right } = useSides(all);
-  const choice = (side: 'left' | 'right', chosen: Subject) => (
+  const { right } = useSides(all);
+  if (all.length < 3) return null;
+  return (
     <label class="check">
-      {side === 'left' ? 'Left' : 'Right'}{' '}
-      <select value={all.indexOf(chosen)} onChange={(e) => setQuery({ [side]: e.currentTarget.value })}>
-        {all.map((one, at) => (
-          <option key={one.name} value={at}>
+      Compared with{' '}
+      <select value={all.indexOf(right)} onChange={(e) => setQuery({ right: e.currentTarget.value })}>
+        {all.slice(1).map((one, at) => (
+          <option key={one.name} value={at + 1}>
             {one.name}
           </option>
         ))}
       </select>
     </label>
   );
-  return (
-    <div class="controls" role="group" aria-label="Which two are compared">
-      {choice('left', left)}
-      {choice('right', right)}
-    </div>
-  );
 }
-
-const WORDS: Record<FileChange['kind'], string> = {
-  same: 'the same',
-  changed: 'changed',
-  left: 'only left',
-  right: 'only right',
-};
 
 export function CodeCompare({ all }: { all: Subject[] }) {
   const { left, right } = useSides(all);
@@ -60,10 +51,13 @@ export function CodeCompare({ all }: { all: Subject[] }) {
       {([a, b]) => {
         const files = fileChanges(a, b);
         if (files.length === 0) return <p class="quiet">Both were submitted without code.</p>;
+        const same = files.filter(({ kind }) => kind === 'same');
+        const words = { same: 'the same', changed: 'changed', left: `only in ${left.name}`, right: `only in ${right.name}` };
         return (
           <Files
-            files={files}
-            note={(one) => <span class={one.kind === 'same' ? 'quiet' : 'mark'}>{WORDS[one.kind]}</span>}
+            files={files.filter(({ kind }) => kind !== 'same')}
+            folded={{ files: same, label: `${counted(same.length, 'file')} ${same.length === 1 ? 'is' : 'are'} the same` }}
+            note={({ kind }) => kind !== 'same' && <span class="mark">{words[kind]}</span>}
           >
             {({ path }) => (
               <DiffView key={`${path} ${ids.join()}`} left={a.get(path) ?? ''} right={b.get(path) ?? ''} title={path} />

@@ -1,48 +1,33 @@
 // The comparison table: a column per compared subject under one head that stays in sight, rows in sections.
+import type { ComponentChildren } from 'preact';
 import { paths, useQuery } from '../address';
-import { Icon } from '../components/Icon';
 import { Name } from '../components/Name';
 import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
 import { counted } from '../format';
 import { experimentTitle } from '../workbench/runs';
 import { onlyDiffering, type Cell, type Section } from './rows';
-import { idOf, type Subject } from './subjects';
+import type { Subject } from './subjects';
 
-interface HeadProps {
-  one: Subject;
-  isNamed: boolean; // with the experiment of a trial
-  isFirst: boolean;
-  setBaseline: (() => void) | undefined; // undefined: nothing to compare with
-}
-
-// Name and id of a run; below a trial the name and id of its experiment, unless all have the same one.
-function Head({ one, isNamed, isFirst, setBaseline }: HeadProps) {
+// Name and id of a run in one line; below a trial the name and id of its experiment, if `isNamed`.
+function Head({ one, isNamed }: { one: Subject; isNamed: boolean }) {
   const { experiment, trial } = one;
   const ofTrial = one.path === 'trial' && trial !== undefined;
   const name = ofTrial ? one.name : experiment.name || one.name;
   return (
-    <th scope="col">
-      <a class="one-line" href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name} aria-label={name}>
+    <th scope="col" data-compared={one.name}>
+      <div class="compared">
         {one.color && <Swatch color={one.color} />}
-        <Name text={name} />
-      </a>
+        <a href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name}>
+          {name}
+        </a>
+        {!ofTrial && <span class="quiet">#{experiment.id}</span>}
+      </div>
       {ofTrial && isNamed && (
         <a class="one-line quiet" href={paths.experiment(experiment.id)} title={experiment.name}>
           <Name text={experimentTitle(experiment)} />
         </a>
       )}
-      {!ofTrial && <div class="quiet one-line">{one.name}</div>}
-      {setBaseline &&
-        (isFirst ? (
-          <span class="quiet baseline">
-            <Icon name="flag" /> Baseline
-          </span>
-        ) : (
-          <button type="button" class="plain baseline" aria-label={`Set as baseline: ${one.name}`} title="Set as baseline" onClick={setBaseline}>
-            <Icon name="flag" />
-          </button>
-        ))}
     </th>
   );
 }
@@ -71,35 +56,49 @@ const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell
 const cellClass = ({ text, difference, isBest }: Cell, baseline: Cell | undefined): string =>
   `${text === baseline?.text ? '' : 'other'} ${difference === '' && !isBest ? 'cut' : ''}`;
 
+interface Props {
+  label: string;
+  all: Subject[];
+  sections: readonly Section[];
+  tools: ComponentChildren; // in the row above the table
+}
+
+// Most characters of the names of rows beside the values.
+const MAX_NAME = 34;
+
 // The sections' rows that differ, or all of them as the switch says.
-export function CompareTable({ label, all, sections }: { label: string; all: Subject[]; sections: readonly Section[] }) {
+export function CompareTable({ label, all, sections, tools }: Props) {
   const { query, setQuery } = useQuery();
   const isOne = all.length < 2;
   const isNamed = all.some(({ experiment }) => experiment.id !== all[0]?.experiment.id);
   const onlyDifferences = !isOne && query.same !== '1';
   const shown = onlyDifferences ? onlyDiffering(sections) : sections;
   const rows = sections.flatMap((section) => section.rows);
+  const names = Math.min(MAX_NAME, Math.max(8, ...shown.flatMap((section) => section.rows.map(({ name }) => name.length))));
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
-      {!isOne && (
-        <label class="check">
-          <input type="checkbox" checked={onlyDifferences} onChange={() => setQuery({ same: onlyDifferences ? '1' : '' })} />
-          Only differences
-          <span class="quiet">
-            {differing} of {counted(rows.length, 'row')} {differing === 1 ? 'differs' : 'differ'}
-          </span>
-        </label>
-      )}
-      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} style={{ '--subjects': all.length }}>
+      <div class="compare-tools">
+        {tools}
+        {!isOne && (
+          <label class="check">
+            <input type="checkbox" checked={onlyDifferences} onChange={() => setQuery({ same: onlyDifferences ? '1' : '' })} />
+            Only differences
+            <span class="quiet">
+              {differing} of {counted(rows.length, 'row')}
+            </span>
+          </label>
+        )}
+      </div>
+      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} style={{ '--subjects': all.length, '--names': `${names}ch` }}>
         <table>
           <thead>
             <tr>
               <th scope="col" class="corner">
                 <span class="hidden">Name</span>
               </th>
-              {all.map((one, at) => (
-                <Head key={one.name} one={one} isNamed={isNamed} isFirst={at === 0} setBaseline={isOne ? undefined : () => setQuery({ base: String(idOf(one)) })} />
+              {all.map((one) => (
+                <Head key={one.name} one={one} isNamed={isNamed} />
               ))}
             </tr>
           </thead>

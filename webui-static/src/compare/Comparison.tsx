@@ -1,4 +1,5 @@
 // The Compare panel of the workbench: values, configurations and code of the drawn runs side by side.
+import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
@@ -8,27 +9,73 @@ import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
-import { CodeCompare, Sides, useSides } from './CodeCompare';
+import { CodeCompare, OtherSide, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
-import { rowsOf, sections } from './rows';
+import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
 const RELOAD_GAP_MS = 2000;
 
-function Values({ all, smallerIsBetter, format }: { all: Subject[]; smallerIsBetter: boolean; format: Props['format'] }) {
-  const now = useNow(all.some((one) => !isEnded(one.experiment.state)));
-  return <CompareTable label="Values" all={all} sections={sections(all, smallerIsBetter, now, format)} />;
+interface ValuesProps {
+  all: Subject[];
+  smallerIsBetter: boolean;
+  format: Props['format'];
+  tools: ComponentChildren;
 }
 
-function Configuration({ all }: { all: Subject[] }) {
+function Values({ all, smallerIsBetter, format, tools }: ValuesProps) {
+  const now = useNow(all.some((one) => !isEnded(one.experiment.state)));
+  const text = leaderText(all, smallerIsBetter, format);
+  return (
+    <>
+      {text !== '' && <p class="leader">{text}</p>}
+      <CompareTable label="Values" all={all} sections={sections(all, smallerIsBetter, now, format)} tools={tools} />
+    </>
+  );
+}
+
+function Configuration({ all, tools }: { all: Subject[]; tools: ComponentChildren }) {
   const { left, right } = useSides(all);
   return (
     <>
-      <CompareTable label="Configurations" all={all} sections={[{ name: '', rows: rowsOf(all.map((one) => one.experiment.config)) }]} />
-      <h2 class="gap-above">As submitted</h2>
-      <Sides all={all} />
-      <DiffView left={left.experiment.originalConfig} right={right.experiment.originalConfig} title={`${left.name} → ${right.name}`} />
+      <CompareTable label="Configurations" all={all} sections={configSections(all.map((one) => one.experiment.config))} tools={tools} />
+      {all.length > 1 && (
+        <details class="submitted">
+          <summary>Submitted text, line by line</summary>
+          <OtherSide all={all} />
+          <DiffView left={left.experiment.originalConfig} right={right.experiment.originalConfig} title={`${left.name} → ${right.name}`} />
+        </details>
+      )}
+    </>
+  );
+}
+
+// The choice of what is compared, and of the baseline.
+function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Subject[]; children?: ComponentChildren }) {
+  const { setQuery } = useQuery();
+  return (
+    <>
+      <div class="parts" role="group" aria-label="What is compared">
+        {PARTS.map((one) => (
+          <button type="button" class="plain" key={one} aria-pressed={one === part} onClick={() => setQuery({ of: one === 'Values' ? '' : one.toLowerCase() })}>
+            {one}
+          </button>
+        ))}
+      </div>
+      {all.length > 1 && (
+        <label class="check">
+          Baseline{' '}
+          <select value={idOf(all[0] as Subject)} onChange={(e) => setQuery({ base: e.currentTarget.value })}>
+            {all.map((one) => (
+              <option key={one.name} value={idOf(one)}>
+                {one.name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {children}
     </>
   );
 }
@@ -47,7 +94,7 @@ export interface Props {
 }
 
 export function Comparison({ drawn, colors, objective, format }: Props) {
-  const { query, setQuery } = useQuery();
+  const { query } = useQuery();
   const runs = compareOrder(drawn, readView(query).top, Number(query.base)).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
@@ -69,28 +116,26 @@ export function Comparison({ drawn, colors, objective, format }: Props) {
     return one ? [{ ...withRow(one, run), color: colors.get(run.id) }] : [];
   });
   const part = PARTS.find((one) => one.toLowerCase() === query.of) ?? 'Values';
+  const tools = (
+    <Tools part={part} all={all}>
+      {drawn.length > MAX_COMPARED && (
+        <span class="quiet">
+          the first {MAX_COMPARED} of {drawn.length} drawn
+        </span>
+      )}
+    </Tools>
+  );
   return (
     <section aria-label="Comparison" class="comparison">
       <ErrorNote error={live.error} retry={live.reload} />
-      <div class="controls">
-        <div class="segments" role="group" aria-label="What is compared">
-          {PARTS.map((one) => (
-            <button type="button" key={one} aria-pressed={one === part} onClick={() => setQuery({ of: one === 'Values' ? '' : one.toLowerCase() })}>
-              {one}
-            </button>
-          ))}
-        </div>
-        {drawn.length > MAX_COMPARED && (
-          <span class="quiet">
-            the first {MAX_COMPARED} of {drawn.length} drawn
-          </span>
-        )}
-      </div>
-      {part === 'Values' && <Values all={all} smallerIsBetter={objective?.smallerIsBetter ?? true} format={format} />}
-      {part === 'Configuration' && <Configuration all={all} />}
+      {part === 'Values' && <Values all={all} smallerIsBetter={objective?.smallerIsBetter ?? true} format={format} tools={tools} />}
+      {part === 'Configuration' && <Configuration all={all} tools={tools} />}
       {part === 'Code' && (
         <>
-          <Sides all={all} />
+          <div class="compare-tools">
+            {tools}
+            <OtherSide all={all} />
+          </div>
           <CodeCompare all={all} />
         </>
       )}

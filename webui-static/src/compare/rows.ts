@@ -110,26 +110,57 @@ const stateRow = (states: readonly string[]): Row => {
   return { ...row, cells: row.cells.map((cell, at) => ({ ...cell, state: states[at] ?? '' })) };
 };
 
-const valueText = (value: JsonValue | undefined): string =>
-  value === undefined ? '' : typeof value === 'number' ? (Number.isSafeInteger(value) ? String(value) : metric(value)) : typeof value === 'string' ? value : JSON.stringify(value);
+// Integers from this size on have separators, except seeds, which are no amounts.
+const LARGE = 10_000;
+const SEED = /seed$/;
+
+function valueText(name: string, value: JsonValue | undefined): string {
+  if (value === undefined) return '';
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'number') return JSON.stringify(value);
+  if (!Number.isSafeInteger(value)) return metric(value);
+  return Math.abs(value) >= LARGE && !SEED.test(name) ? grouped(value) : String(value);
+}
 
 // All leaves of the objects as rows, by name. `differs` compares exact values; numbers whose rounded texts are equal are
-// shown with all digits.
-export function rowsOf(objects: readonly (JsonObject | null | undefined)[]): Row[] {
+// shown with all digits. Without `hasDifferences` only texts: differences of settings have no meaning.
+export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasDifferences = true): Row[] {
   const flat = objects.map((one) => flatten(sorted(one ?? {})));
   const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
   return names.map((name) => {
     const values = flat.map((one) => one.get(name));
     const exact = values.map((value) => JSON.stringify(value) ?? '');
     const differs = exact.some((one) => one !== exact[0]);
-    const isRounded = new Set(values.map(valueText)).size < new Set(exact).size;
-    const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : valueText(value));
+    const isRounded = new Set(values.map((value) => valueText(name, value))).size < new Set(exact).size;
+    const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : valueText(name, value));
     const known = values.filter((value) => value !== undefined);
-    if (!known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
+    if (!hasDifferences || SEED.test(name) || !known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
     const places = Math.max(0, ...known.map((value) => text(value).split('.')[1]?.length ?? 0));
     const isPlain = known.every((value) => !text(value).includes('e'));
     return { name, cells: cellsOf(values as Value[], text, (by) => signedShort(by, isPlain ? places : undefined)), differs };
   });
+}
+
+// Rows of configurations: single fields first, then a section for each object.
+export function configSections(configs: readonly (JsonObject | null | undefined)[]): Section[] {
+  const sections = new Map<string, Row[]>([['', []]]);
+  for (const row of rowsOf(configs, false)) {
+    const end = row.name.indexOf('.');
+    const parent = end < 0 ? '' : row.name.slice(0, end);
+    sections.set(parent, [...(sections.get(parent) ?? []), { ...row, name: row.name.slice(end + 1) }]);
+  }
+  return [...sections].map(([name, rows]) => ({ name, rows })).filter(({ rows }) => rows.length > 0);
+}
+
+// Metrics with a direction that their names tell.
+const SMALLER = /(^|[_/.])(loss|error|mse|mae|rmse|wer|cer|perplexity)($|[_/.\d])/i;
+const LARGER = /(^|[_/.])(acc|accuracy|f1|auc|map|bleu|precision|recall)($|[_/.\d])/i;
+
+// The row with a tone for its differences if the name of the metric tells its direction.
+function toned(row: Row): Row {
+  const smaller = SMALLER.test(row.name);
+  if (!smaller && !LARGER.test(row.name)) return row;
+  return { ...row, cells: row.cells.map((cell) => (cell.difference === '' ? cell : { ...cell, tone: cell.difference.startsWith(MINUS) === smaller ? 'better' : 'worse' })) };
 }
 
 const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.metrics?.avgMetrics ?? {};
@@ -137,7 +168,7 @@ const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.met
 // The validation metrics of the best validations, without the searcher metric.
 function validationRows(all: readonly Subject[], objective: string): Row[] {
   const names = [...new Set(all.flatMap((one) => Object.keys(metricsOf(one))))].filter((name) => name !== objective).sort();
-  return names.map((name) => metricRow(name, all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined))));
+  return names.map((name) => toned(metricRow(name, all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined)))));
 }
 
 const ofTrial = (one: Subject): boolean => one.path === 'trial' && one.trial !== undefined;
@@ -174,6 +205,28 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
     { name: 'Validation metrics', rows: validationRows(all, objective) },
     { name: 'Hyperparameters', rows: rowsOf(all.map(({ trial }) => trial?.hparams)) },
   ].filter(({ rows }) => rows.length > 0);
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+// "Experiment 2 leads accuracy by 0.00001"; "" without two values of one metric.
+export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
+  const objective = all[0]?.experiment.searcherMetric ?? '';
+  if (objective === '' || all.some(({ experiment }) => experiment.searcherMetric !== objective)) return '';
+  const values = all.flatMap((one) => valueOfMetric(one) ?? []);
+  const text = format ?? metricColumn(values);
+  const known = all.flatMap((one) => {
+    const value = valueOfMetric(one);
+    return value === undefined ? [] : [{ name: one.name, value: Number(text(value)), text: text(value) }];
+  });
+  const [first, second] = known.sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
+  if (!first || !second) return '';
+  const tied = known.filter(({ text }) => text === first.text);
+  if (tied.length > 1) {
+    if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
+    return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
+  }
+  return `${capital(first.name)} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
 }
 
 // Rows that differ, in the sections that have some.

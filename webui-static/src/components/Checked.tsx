@@ -49,7 +49,7 @@ export function CheckNote({ checked }: { checked: Checked | undefined }) {
         : 'Refused';
   return (
     <>
-      <p role="status" class={`check-result ${checked?.result ? 'state-good' : 'state-waiting'}`}>
+      <p role="status" class={`check-result ${!checked ? 'state-idle' : checked.result ? 'state-good' : 'state-bad'}`}>
         {said}
       </p>
       {count === 0 && <ErrorNote error={checked?.error} />}

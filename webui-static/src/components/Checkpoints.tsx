@@ -1,4 +1,5 @@
 // Checkpoints: files, metadata, location, download; continuing from one, deleting one.
+import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { paths } from '../address';
 import { removeCheckpoint } from '../calls/changes';
@@ -15,38 +16,45 @@ import { Time } from './Time';
 const MAX_CHECKPOINTS = 100;
 const SHORT_ID = 8; // characters of a UUID
 
+const isKept = (one: Checkpoint): boolean => one.state === 'STATE_COMPLETED';
+
 interface RowProps {
   one: Checkpoint;
-  metricName: string | undefined; // undefined: the rows have no metric
+  metricName: string;
+  marks: readonly string[]; // "best", "latest"
   named: boolean; // with its trial
   reload: () => void;
 }
 
-function CheckpointRow({ one, metricName, named, reload }: RowProps) {
+function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
   const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
-  const kept = one.state === 'STATE_COMPLETED';
   const { trialId, experimentId } = one.training ?? {};
   return (
     <details class="checkpoint">
       <summary>
-        <StateBadge state={one.state} />
-        <span class="checkpoint-name">
-          <code title={one.uuid}>{one.uuid.slice(0, SHORT_ID)}</code>
-          <span>batch {grouped(one.stepsCompleted)}</span>
+        <span class="checkpoint-step">batch {grouped(one.stepsCompleted)}</span>
+        <span class="checkpoint-metric">
+          <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
         </span>
-        {metricName !== undefined && (
-          <span class="checkpoint-metric">
-            <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || '–'}
-          </span>
-        )}
+        <span class="checkpoint-marks">
+          {marks.map((mark) => (
+            <span key={mark} class={`mark-${mark}`}>
+              {mark}
+            </span>
+          ))}
+          {!isKept(one) && <StateBadge state={one.state} />}
+        </span>
         {named && <span class="quiet checkpoint-trial">{trialId != null && `trial ${trialId}`}</span>}
-        <span class="quiet checkpoint-size">
-          {bytes(size)}, {counted(files.length, 'file')}
-        </span>
         <span class="quiet checkpoint-time">
           <Time at={one.reportTime} />
         </span>
+        <span class="quiet checkpoint-size">
+          {bytes(size)}, {counted(files.length, 'file')}
+        </span>
+        <code class="checkpoint-id quiet" title={one.uuid}>
+          {one.uuid.slice(0, SHORT_ID)}
+        </code>
       </summary>
       <p>
         <code>{one.uuid}</code>{' '}
@@ -54,7 +62,7 @@ function CheckpointRow({ one, metricName, named, reload }: RowProps) {
           Copy
         </button>
       </p>
-      {kept && (
+      {isKept(one) && (
         <div class="actions">
           <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
             Download
@@ -95,36 +103,54 @@ function CheckpointRow({ one, metricName, named, reload }: RowProps) {
   );
 }
 
+// Checkpoints that are gone stay as records below the others.
+function Gone({ count, children }: { count: number; children: ComponentChildren }) {
+  return (
+    <details class="gone">
+      <summary>{counted(count, 'deleted checkpoint')}</summary>
+      <div class="card checkpoints">{children}</div>
+    </details>
+  );
+}
+
 const hasMetric = (one: Checkpoint): boolean => one.training?.searcherMetric != null;
 const savedAt = (one: Checkpoint): number => Date.parse(one.reportTime ?? '') || 0;
 
 // Checkpoints in the order of `all`, or the newest first if none of them has a metric.
-function Rows({ all, first, metricName, named, reload }: Omit<ListProps, 'live'> & { all: Checkpoint[]; reload: () => void }) {
+function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps, 'live'> & { all: Checkpoint[]; reload: () => void }) {
   const measured = all.some(hasMetric);
   const rows = measured ? all : [...all].sort((a, b) => savedAt(b) - savedAt(a));
+  const [kept, gone] = [rows.filter(isKept), rows.filter((one) => !isKept(one))];
+  const best = kept.find((one) => hasMetric(one) && isBest(one));
+  const latest = [...kept].sort((a, b) => b.stepsCompleted - a.stepsCompleted || savedAt(b) - savedAt(a))[0];
   const columns: [string, string][] = [
-    ['State', '8rem'],
-    ['ID', '6rem'],
     ['Step', '8rem'],
-    ...(measured ? ([[metricName, 'minmax(8rem, 12rem)']] as [string, string][]) : []),
-    ...(named ? ([['Trial', '7rem']] as [string, string][]) : []),
-    ['Size', '10rem'],
-    ['Saved', 'minmax(8rem, 1fr)'],
+    [metricName, 'minmax(6rem, 10rem)'],
+    ['', '7rem'],
+    ...(named ? ([['Trial', '6rem']] as [string, string][]) : []),
+    ['Saved', 'minmax(6rem, 1fr)'],
+    ['Size', '8rem'],
+    ['ID', '6rem'],
   ];
+  const row = (one: Checkpoint) => {
+    const marks = [...(one === best ? ['best'] : []), ...(one === latest && kept.length > 1 ? ['latest'] : [])];
+    return <CheckpointRow key={one.uuid} one={one} metricName={metricName} marks={marks} named={named} reload={reload} />;
+  };
   return (
-    <>
-      <p class="quiet">{measured ? first : 'Newest first.'}</p>
-      <div class="card checkpoints" style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
-        <div class="checkpoint-heads" aria-hidden="true">
-          {columns.map(([head]) => (
-            <span key={head}>{head}</span>
-          ))}
+    <div style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
+      {kept.length > 1 && <p class="quiet">{measured ? first : 'Newest first.'}</p>}
+      {kept.length > 0 && (
+        <div class="card checkpoints">
+          <div class="checkpoint-heads" aria-hidden="true">
+            {columns.map(([head]) => (
+              <span key={head}>{head}</span>
+            ))}
+          </div>
+          {kept.map(row)}
         </div>
-        {rows.map((one) => (
-          <CheckpointRow key={one.uuid} one={one} metricName={measured ? metricName : undefined} named={named} reload={reload} />
-        ))}
-      </div>
-    </>
+      )}
+      {gone.length > 0 && <Gone count={gone.length}>{gone.map(row)}</Gone>}
+    </div>
   );
 }
 
@@ -132,6 +158,7 @@ interface ListProps {
   live: Live<Checkpoint[]>;
   first: string; // describes the order
   metricName: string;
+  isBest: (one: Checkpoint) => boolean; // the first one for which this holds is marked
   named: boolean; // the checkpoints are of several trials
 }
 
@@ -158,7 +185,7 @@ export const useCheckpoints = (trialId: number): Live<Checkpoint[]> =>
   );
 
 export const TrialCheckpoints = ({ trial, metricName }: { trial: Trial; metricName: string | undefined }) => (
-  <List live={useCheckpoints(trial.id)} first="Newest first." metricName={metricName || 'Metric'} named={false} />
+  <List live={useCheckpoints(trial.id)} first="Newest first." metricName={metricName || 'Metric'} isBest={(one) => one.training?.searcherMetric === trial.searcherMetricValue} named={false} />
 );
 
 export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experiment; smallerIsBetter: boolean }) {
@@ -168,5 +195,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} named metricName={one.searcherMetric || 'metric'} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+  return <List live={live} named metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
 }

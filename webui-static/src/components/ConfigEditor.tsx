@@ -1,6 +1,7 @@
-// Configuration editor: a text field with line numbers; mistakes are marked at their lines and listed below.
+// Configuration editor: a text field with line numbers above a layer with colors; mistakes are marked at their lines and listed below.
 import { useEffect, useRef } from 'preact/hooks';
 import { lineOf } from '../yaml';
+import { YamlText } from './Yaml';
 import type { Problem } from '../wire';
 
 interface Props {
@@ -12,6 +13,9 @@ interface Props {
   submit: () => void; // Ctrl+Enter
 }
 
+// Longer texts have no colors: every part is an element of the page.
+const MAX_COLORED = 30_000;
+
 // Touch screens would cover the page with their keyboard.
 const KEYBOARD = '(hover: hover)';
 
@@ -19,6 +23,7 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
   const marks = useRef<HTMLPreElement>(null);
+  const colors = useRef<HTMLPreElement>(null);
   useEffect(() => {
     if (start === undefined || !matchMedia(KEYBOARD).matches) return;
     field.current?.focus({ preventScroll: true });
@@ -30,6 +35,7 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
     .sort((a, b) => a.line - b.line);
   const bad = new Set(placed.map((one) => one.line));
   const lines = text.split('\n').length;
+  const isColored = text.length <= MAX_COLORED;
   const go = (line: number): void => {
     const element = field.current;
     if (!element || line < 1) return;
@@ -54,7 +60,13 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
               <span key={at} class={bad.has(at + 1) ? 'editor-mark' : ''}>{'\n'}</span>
             ))}
           </pre>
+          {isColored && (
+            <pre ref={colors} class="editor-colors" aria-hidden="true">
+              <YamlText text={text} />
+            </pre>
+          )}
           <textarea
+            class={isColored ? 'colored' : ''}
             ref={field}
             aria-label={label}
             aria-invalid={problems.length > 0}
@@ -65,8 +77,9 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
             value={text}
             onInput={(e) => change(e.currentTarget.value)}
             onScroll={(e) => {
-              for (const beside of [numbers.current, marks.current])
+              for (const beside of [numbers.current, marks.current, colors.current])
                 if (beside) beside.scrollTop = e.currentTarget.scrollTop;
+              if (colors.current) colors.current.scrollLeft = e.currentTarget.scrollLeft;
             }}
             onKeyDown={(e) => {
               if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit();

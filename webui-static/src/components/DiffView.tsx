@@ -1,6 +1,7 @@
 // Unified diff of two texts with both line numbers.
 import { useSignal } from '@preact/signals';
 import { diff, near } from '../diff';
+import { counted } from '../format';
 
 // Further lines are omitted.
 const MAX_LINES = 4000;
@@ -11,18 +12,20 @@ export function DiffView({ left, right, title }: { left: string; right: string; 
   const whole = useSignal(false);
   const all = diff(left, right);
   const changed = all.filter((line) => line.kind !== 'same').length;
-  const lines = (whole.value ? all : near(all)).slice(0, MAX_LINES);
+  const shortened = near(all);
+  const isShorter = changed > 0 && shortened.length < all.length;
+  const lines = (whole.value ? all : shortened).slice(0, MAX_LINES);
   return (
     <figure class="diff">
       <figcaption>
-        {title} <span class="quiet">{changed === 0 ? 'no difference' : `${changed} lines differ`}</span>{' '}
-        {all.length > 0 && (
+        {title} <span class="quiet">{changed === 0 ? 'no difference' : `${counted(changed, 'line')} ${changed === 1 ? 'differs' : 'differ'}`}</span>{' '}
+        {isShorter && (
           <button type="button" class="plain" onClick={() => (whole.value = !whole.value)}>
             {whole.value ? 'Only differences' : 'All lines'}
           </button>
         )}
       </figcaption>
-      {lines.length > 0 && (changed > 0 || whole.value) && (
+      {changed > 0 && (
         <div class="diff-body" role="region" aria-label={title} tabIndex={0}>
           <table>
             <tbody>

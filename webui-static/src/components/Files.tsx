@@ -5,30 +5,41 @@ import { useQuery } from '../address';
 interface Props<T> {
   files: readonly T[];
   note?: (file: T) => ComponentChildren; // shown beside the name
+  folded?: { files: readonly T[]; label: string }; // further files, in a folded list
   children: (file: T) => ComponentChildren; // content of the selected file, by default the first
 }
 
-export function Files<T extends { path: string }>({ files, note, children }: Props<T>) {
+export function Files<T extends { path: string }>({ files, note, folded, children }: Props<T>) {
   const { query, setQuery } = useQuery();
-  const chosen = files.find((one) => one.path === query.file) ?? files[0];
+  const all = [...files, ...(folded?.files ?? [])];
+  const chosen = all.find((one) => one.path === query.file) ?? all[0];
+  const list = (some: readonly T[]) => (
+    <ul class="plain-list">
+      {some.map((one) => (
+        <li key={one.path}>
+          <button
+            type="button"
+            class="link"
+            aria-current={one === chosen ? 'true' : undefined}
+            onClick={() => setQuery({ file: one.path })}
+          >
+            {one.path}
+          </button>{' '}
+          {note?.(one)}
+        </li>
+      ))}
+    </ul>
+  );
   return (
     <div class="code-page">
       <nav aria-label="Files" class="files">
-        <ul class="plain-list">
-          {files.map((one) => (
-            <li key={one.path}>
-              <button
-                type="button"
-                class="link"
-                aria-current={one === chosen ? 'true' : undefined}
-                onClick={() => setQuery({ file: one.path })}
-              >
-                {one.path}
-              </button>{' '}
-              {note?.(one)}
-            </li>
-          ))}
-        </ul>
+        {list(files)}
+        {folded && folded.files.length > 0 && (
+          <details>
+            <summary>{folded.label}</summary>
+            {list(folded.files)}
+          </details>
+        )}
       </nav>
       {chosen && children(chosen)}
     </div>

@@ -1,7 +1,7 @@
 // Cards of running experiments: state, progress, time left, best metric, and the metric's course.
 import * as api from '../api';
 import { paths } from '../address';
-import { duration, isEnded, metricAlone, progressOf, remaining, span } from '../format';
+import { duration, isEnded, metricColumn, progressOf, remaining, span } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
 import { useNow } from './clock';
@@ -14,6 +14,16 @@ const GAP_MS = 5000;
 const MAX_CARDS = 24;
 const WIDTH = 240;
 const HEIGHT = 40;
+
+export type MetricFormat = (one: Experiment) => string;
+
+// Formats the best values of the searcher metrics of `all`: values of one metric have the same number of decimals.
+export function metricFormat(all: readonly Experiment[]): MetricFormat {
+  const names = [...new Set(all.map(({ searcherMetric }) => searcherMetric))];
+  const values = (name: string) => all.filter(({ searcherMetric }) => searcherMetric === name).map((one) => one.bestTrialSearcherMetric ?? undefined);
+  const formats = new Map(names.map((name) => [name, metricColumn(values(name))]));
+  return (one) => formats.get(one.searcherMetric)?.(one.bestTrialSearcherMetric) ?? '';
+}
 
 // A curve without axes. Values that are no numbers are left out.
 export function Sparkline({ series, label }: { series: MetricSeries | undefined; label: string }) {
@@ -35,18 +45,27 @@ export function Sparkline({ series, label }: { series: MetricSeries | undefined;
   );
 }
 
-function Card({ one, series, now }: { one: Experiment; series: MetricSeries | undefined; now: number }) {
+interface CardProps {
+  one: Experiment;
+  series: MetricSeries | undefined;
+  now: number;
+  format: MetricFormat;
+}
+
+function Card({ one, series, now, format }: CardProps) {
   const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
   return (
     <li class="card running">
       <div class="running-head">
         <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
-          <Name text={`${one.id} ${one.name}`} />
+          <Name text={one.name} />
         </a>
+        <span class="quiet id">#{one.id}</span>
+        <span class="spring" />
         <StateBadge state={one.state} />
       </div>
       <div class="running-metric">
-        <strong>{metricAlone(one.bestTrialSearcherMetric) || '–'}</strong>
+        <strong>{format(one) || '–'}</strong>
         <span class="quiet">{one.searcherMetric}</span>
       </div>
       <Sparkline series={series} label={`${one.searcherMetric} of experiment ${one.id}`} />
@@ -58,7 +77,8 @@ function Card({ one, series, now }: { one: Experiment; series: MetricSeries | un
   );
 }
 
-export function RunningCards({ all }: { all: readonly Experiment[] }) {
+// `format`: of the best value of a searcher metric, with as many digits as elsewhere on the page.
+export function RunningCards({ all, format }: { all: readonly Experiment[]; format: MetricFormat }) {
   const shown = all.slice(0, MAX_CARDS);
   const now = useNow(shown.some((one) => !isEnded(one.state)));
   const ids = shown.flatMap((one) => (one.bestTrialId ? [one.bestTrialId] : []));
@@ -79,7 +99,7 @@ export function RunningCards({ all }: { all: readonly Experiment[] }) {
       {all.length === 0 && <p class="quiet">Nothing runs.</p>}
       <ul class="plain-list running-cards">
         {shown.map((one) => (
-          <Card key={one.id} one={one} series={of(one)} now={now} />
+          <Card key={one.id} one={one} series={of(one)} now={now} format={format} />
         ))}
       </ul>
       {all.length > MAX_CARDS && (

@@ -51,7 +51,7 @@ const BELOW: Record<string, string[]> = {
 // The entries that a phone shows; the others are in a sheet.
 const ON_PHONE = [paths.home, paths.experiments, paths.models, paths.cluster];
 
-function Navigation() {
+function Navigation({ leave }: { leave: () => void }) {
   const { path } = useLocation();
   const row = useRef<HTMLElement>(null);
   const isOpen = useSignal(false);
@@ -78,6 +78,10 @@ function Navigation() {
         {isOpen.value && (
           <div class="tool-body" onClick={() => (isOpen.value = false)}>
             {others.map((place) => link(place))}
+            <button type="button" class="plain leave" onClick={leave}>
+              <Icon name="signout" />
+              Sign out
+            </button>
           </div>
         )}
       </details>
@@ -126,7 +130,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <a class="brand" href={paths.home} aria-label="Determinant">
           <Logo />
         </a>
-        <Navigation />
+        <Navigation leave={leave} />
       </div>
       <header class="top">
         <ClusterName />
@@ -138,7 +142,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <span class="spring" />
         <Freshness />
         <span class="who">{user.value?.displayName || user.value?.username}</span>
-        <button type="button" class="plain" onClick={leave} title="Sign out" aria-label="Sign out">
+        <button type="button" class="plain by-rail" onClick={leave} title="Sign out" aria-label="Sign out">
           <Icon name="signout" />
         </button>
       </header>

@@ -1,11 +1,15 @@
 // Log filter, stored in the address: text or regular expression, level, rank, time.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
-import { dateTime } from '../format';
+import { save } from '../csv';
+import { counted, dateTime } from '../format';
+import { Icon } from '../components/Icon';
 import { Options } from '../components/Options';
 import { SearchField } from '../components/SearchField';
+import { onPhone } from '../phone';
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
 
@@ -40,56 +44,114 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
   );
 }
 
-// `children` stand in the same row. On a phone a button shows what is after the search field; it starts pressed if some
-// of that narrows the log.
-export function LogFilter({ kinds, children }: { kinds: readonly ('rank' | 'time')[]; children?: ComponentChildren }) {
+// Saves the loaded lines of a log as text, each after its time.
+export function saveLines(log: HTMLElement, name: string): void {
+  const lines = [...log.querySelectorAll<HTMLElement>('.log-line')];
+  const text = lines.map((one) => `${one.dataset.time} ${one.querySelector('.log-text')?.textContent ?? ''}\n`).join('');
+  save(`${name}.log`, new Blob([text], { type: 'text/plain' }));
+}
+
+interface ToolProps {
+  count: number | undefined; // of loaded lines
+  follow: boolean;
+  setFollow: (on: boolean) => void;
+  download: () => void;
+  children?: ComponentChildren; // before the others
+}
+
+// The tools of a log that do not filter it.
+export function LogTools({ count, follow, setFollow, download, children }: ToolProps) {
   const { query, setQuery } = useQuery();
-  const open = useSignal([query.re, query.level, query.rank, query.since, query.until].some((value) => (value ?? '') !== ''));
+  const wrapped = query.wrap !== '0';
   return (
-    <div class={`tools log-tools ${open.value ? '' : 'no-tools'}`} role="group" aria-label="Filter of the log">
-      <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
-      <Options open={open} />
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={query.re === '1'}
-          onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })}
-        />
-        Regex
-      </label>
-      <select
-        aria-label="Level"
-        value={query.level ?? ''}
-        onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}
-      >
-        <option value="">All levels</option>
-        {LEVELS.slice(1).map((level) => (
-          <option key={level} value={level}>
-            {level.toLowerCase()} and above
-          </option>
-        ))}
-      </select>
-      {kinds.includes('rank') && (
-        <input
-          type="text"
-          inputMode="numeric"
-          class="short"
-          aria-label="Rank"
-          placeholder="Rank"
-          defaultValue={query.rank ?? ''}
-          onChange={(e) => setQuery({ rank: e.currentTarget.value.trim(), line: '' })}
-        />
-      )}
-      {kinds.includes('time') && (
-        <details class="tool">
-          <summary>{query.since || query.until ? 'Time (set)' : 'Time'}</summary>
-          <div class="tool-body">
-            <Moment name="since" label="From" />
-            <Moment name="until" label="Until" />
-          </div>
-        </details>
-      )}
+    <>
+      <span class="spring" />
+      <span class="quiet">{count !== undefined && counted(count, 'line')}</span>
       {children}
+      <label class="check">
+        <input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> Follow
+      </label>
+      <label class="check">
+        <input type="checkbox" checked={wrapped} onChange={() => setQuery({ wrap: wrapped ? '0' : '' })} /> Wrap
+      </label>
+      <button type="button" class="plain" title="Download the lines shown" aria-label="Download the lines shown" onClick={download}>
+        <Icon name="download" /> {onPhone() && 'Download'}
+      </button>
+    </>
+  );
+}
+
+const Moments = () => (
+  <>
+    <Moment name="since" label="From" />
+    <Moment name="until" label="Until" />
+  </>
+);
+
+interface FilterProps {
+  kinds: readonly ('rank' | 'time')[];
+  beside?: ComponentChildren; // beside the search field
+  children?: ComponentChildren; // further tools
+}
+
+// The search field, and the other tools beside it. On a phone they are in a sheet that a button opens.
+export function LogFilter({ kinds, beside, children }: FilterProps) {
+  const { query, setQuery } = useQuery();
+  const open = useSignal(false);
+  const host = useRef<HTMLDivElement>(null);
+  const phone = onPhone();
+  // A press elsewhere closes the sheet.
+  useEffect(() => {
+    if (!phone || !open.value) return undefined;
+    const close = (event: Event): void => {
+      if (event instanceof KeyboardEvent ? event.key === 'Escape' : !host.current?.contains(event.target as Node)) open.value = false;
+    };
+    for (const kind of ['pointerdown', 'keydown']) document.addEventListener(kind, close);
+    return () => ['pointerdown', 'keydown'].forEach((kind) => document.removeEventListener(kind, close));
+  }, [phone, open.value]);
+  return (
+    <div ref={host} class="tools log-tools" role="group" aria-label="Filter of the log">
+      <SearchField label="Search the log" value={query.grep ?? ''} say={(grep) => setQuery({ grep, line: '' })} />
+      {beside}
+      <Options open={open} />
+      <div class="log-options" hidden={phone && !open.value}>
+        <label class="check">
+          <input type="checkbox" checked={query.re === '1'} onChange={(e) => setQuery({ re: e.currentTarget.checked ? '1' : '' })} />
+          {phone ? 'Search for a regular expression' : 'Regex'}
+        </label>
+        <select aria-label="Level" value={query.level ?? ''} onChange={(e) => setQuery({ level: e.currentTarget.value, line: '' })}>
+          <option value="">All levels</option>
+          {LEVELS.slice(1).map((level) => (
+            <option key={level} value={level}>
+              {level.toLowerCase()} and above
+            </option>
+          ))}
+        </select>
+        {kinds.includes('rank') && (
+          <input
+            type="text"
+            inputMode="numeric"
+            class="short"
+            aria-label="Rank"
+            placeholder="All ranks"
+            title="Lines of one process of a distributed trial, by its rank"
+            defaultValue={query.rank ?? ''}
+            onChange={(e) => setQuery({ rank: e.currentTarget.value.trim(), line: '' })}
+          />
+        )}
+        {kinds.includes('time') &&
+          (phone ? (
+            <Moments />
+          ) : (
+            <details class="tool">
+              <summary>{query.since || query.until ? 'Time range (set)' : 'Time range'}</summary>
+              <div class="tool-body">
+                <Moments />
+              </div>
+            </details>
+          ))}
+        {children}
+      </div>
     </div>
   );
 }

@@ -5,11 +5,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import * as api from '../api';
 import { events, subscribe } from '../events';
-import { save } from '../csv';
-import { counted } from '../format';
 import { Refresher } from '../live';
 import { sessionEnded } from '../session';
-import { LogFilter, readFilter } from './LogFilter';
+import { LogFilter, LogTools, readFilter, saveLines } from './LogFilter';
 import { followEnd, scrollToEnd } from './followEnd';
 import { Rows } from './logRows';
 import { useAbove } from '../components/above';
@@ -43,7 +41,7 @@ class LogSheet {
     private readonly line: string | undefined,
     private readonly signal: AbortSignal,
   ) {
-    this.rows = new Rows(content, line, matchOf(filter));
+    this.rows = new Rows(content, { chosen: line, match: matchOf(filter) });
   }
 
   // Loads the first lines, or newer ones. `on` continues to the end of the log.
@@ -165,11 +163,6 @@ export function LogView({ of, name, taskId }: Props) {
     follow.value = false;
   };
   const wrapped = query.wrap !== '0';
-  const shownLines = (): string =>
-    [...(host.current?.querySelectorAll<HTMLElement>('.log-line') ?? [])]
-      .map((one) => `${one.dataset.time} ${one.querySelector('.log-text')?.textContent ?? ''}\n`)
-      .join('');
-
   const setFollow = (on: boolean): void => {
     follow.value = on;
     if (on && fixed) setQuery({ line: '', since: '' });
@@ -181,38 +174,33 @@ export function LogView({ of, name, taskId }: Props) {
       <h2 id="log-title" class="hidden">
         Log
       </h2>
-      <LogFilter kinds={['rank', 'time']}>
-        {filter.searchText && (
-          <span class="segments">
-            <button type="button" aria-label="Previous match" title="Previous match" onClick={() => go(-1)}>
-              <Icon name="up" />
+      <LogFilter
+        kinds={['rank', 'time']}
+        beside={
+          filter.searchText && (
+            <span class="segments">
+              <button type="button" aria-label="Previous match" title="Previous match" onClick={() => go(-1)}>
+                <Icon name="up" />
+              </button>
+              <button type="button" aria-label="Next match" title="Next match" onClick={() => go(1)}>
+                <Icon name="down" />
+              </button>
+            </span>
+          )
+        }
+      >
+        <LogTools
+          count={status.value?.lines}
+          follow={follow.value}
+          setFollow={setFollow}
+          download={() => host.current && saveLines(host.current, name)}
+        >
+          {status.value && !status.value.begun && status.value.lines > 0 && (
+            <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>
+              Older lines
             </button>
-            <button type="button" aria-label="Next match" title="Next match" onClick={() => go(1)}>
-              <Icon name="down" />
-            </button>
-          </span>
-        )}
-        <span class="spring" />
-        <span class="quiet">{status.value && counted(status.value.lines, 'line')}</span>
-        {status.value && !status.value.begun && status.value.lines > 0 && (
-          <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>
-            Older lines
-          </button>
-        )}
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={follow.value}
-            onChange={(e) => setFollow(e.currentTarget.checked)}
-          />{' '}
-          Follow
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={wrapped} onChange={() => setQuery({ wrap: wrapped ? '0' : '' })} /> Wrap
-        </label>
-        <button type="button" class="plain" title="Download the lines shown" aria-label="Download the lines shown" onClick={() => save(`${name}.log`, new Blob([shownLines()], { type: 'text/plain' }))}>
-          <Icon name="download" />
-        </button>
+          )}
+        </LogTools>
       </LogFilter>
       <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
       {status.value?.lines === 0 && !error.value && (

@@ -31,7 +31,13 @@ function marked(text: string, match: RegExp | undefined): (string | HTMLElement)
   return [...out, text.slice(from)];
 }
 
-function row(entry: LogEntry, chosen: string | undefined, match: RegExp | undefined): HTMLElement {
+export interface RowOptions {
+  chosen?: string | undefined; // id of a marked line
+  match?: RegExp | undefined; // marked in the lines; global
+  hasLevels?: boolean; // with a column of levels
+}
+
+function row(entry: LogEntry, { chosen, match, hasLevels }: RowOptions): HTMLElement {
   const line = document.createElement('div');
   const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
   line.className = `log-line log-${level}`;
@@ -44,6 +50,12 @@ function row(entry: LogEntry, chosen: string | undefined, match: RegExp | undefi
   time.textContent = clock(entry.timestamp);
   time.title = `${dateTime(entry.timestamp)}: link to this line`;
   line.append(time);
+  if (hasLevels) {
+    const name = document.createElement('span');
+    name.className = 'log-level';
+    name.textContent = level;
+    line.append(name);
+  }
   if (entry.rankId > 0) {
     const rank = document.createElement('span');
     rank.className = 'log-rank';
@@ -69,8 +81,7 @@ export class Rows {
 
   constructor(
     private readonly host: HTMLElement,
-    private readonly chosen: string | undefined,
-    private readonly match?: RegExp, // marked in the lines; global
+    private readonly options: RowOptions,
   ) {}
 
   get newest(): string {
@@ -93,7 +104,7 @@ export class Rows {
         block = document.createElement('div');
         this.host.append(block);
       }
-      block.append(row(entry, this.chosen, this.match));
+      block.append(row(entry, this.options));
       this.count++;
     }
     let cut = false;
@@ -110,7 +121,7 @@ export class Rows {
     for (let end = entries.length; end > 0; end -= BLOCK) {
       const block = document.createElement('div');
       block.classList.add('log-full');
-      block.append(...entries.slice(Math.max(0, end - BLOCK), end).map((entry) => row(entry, this.chosen, this.match)));
+      block.append(...entries.slice(Math.max(0, end - BLOCK), end).map((entry) => row(entry, this.options)));
       this.host.prepend(block);
     }
     this.count += entries.length;

@@ -1,7 +1,7 @@
 // Cluster page: slots, queues, usage, the master's log, joining agents.
 import * as api from '../api';
 import { useQuery, useTitle } from '../address';
-import { AgentCard } from '../cluster/Agents';
+import { AgentCard, type TrialNames } from '../cluster/Agents';
 import { Join } from '../cluster/Join';
 import { MasterLog } from '../cluster/MasterLog';
 import { Pilots } from '../cluster/Pilots';
@@ -73,9 +73,37 @@ export function UseBar({ use }: { use: Use }) {
   );
 }
 
+// Experiments of trials. They never change.
+const experimentOf = new Map<number, number>();
+const MAX_NAMED = 64;
+
+// Names of the experiments whose trials hold slots, by trial.
+function useTrialNames(agents: readonly Agent[]): TrialNames {
+  const slots = agents.flatMap((agent) => Object.values(agent.slots));
+  const trials = [...new Set(slots.map((slot) => slot.container?.trialId ?? 0))].filter((id) => id > 0).slice(0, MAX_NAMED);
+  const unfinished = useUnfinished();
+  useLive(
+    `experiments of ${trials.join()}`,
+    async (signal) => {
+      const unknown = trials.filter((id) => !experimentOf.has(id));
+      for (const { id, experimentId } of await Promise.all(unknown.map((id) => api.trial(id, signal)))) experimentOf.set(id, experimentId);
+      return trials.length;
+    },
+    () => false,
+  );
+  const names = new Map((unfinished.data ?? []).map(({ id, name }) => [id, name]));
+  return new Map(
+    trials.flatMap((id): [number, string][] => {
+      const name = names.get(experimentOf.get(id) ?? 0);
+      return name ? [[id, name]] : [];
+    }),
+  );
+}
+
 function Agents() {
   const agents = useAgents();
   const now = useNow(true);
+  const names = useTrialNames(agents.data ?? []);
   const list = [...(agents.data ?? [])].sort((a, b) => a.id.localeCompare(b.id));
   return (
     <>
@@ -88,9 +116,9 @@ function Agents() {
       )}
       <Pilots now={now} />
       {list.map((agent) => (
-        <AgentCard key={agent.id} agent={agent} now={now} />
+        <AgentCard key={agent.id} agent={agent} now={now} names={names} alone={list.length === 1} />
       ))}
-      <Join />
+      {agents.data && <Join open={list.length === 0} />}
     </>
   );
 }

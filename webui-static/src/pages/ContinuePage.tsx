@@ -1,6 +1,7 @@
 // Continues an ended experiment: extends it, or retries its failed trials.
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
+import { useRef } from 'preact/hooks';
 import { paths, useTitle } from '../address';
 import * as api from '../api';
 import * as changes from '../calls/changes';
@@ -11,6 +12,7 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
+import { withKey } from '../yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 
 // The initial text: twice the length of the search.
@@ -29,9 +31,54 @@ function proposal(one: Experiment): string {
   return lines.length > 2 ? `${lines.join('\n')}\n` : '';
 }
 
+// The totals of the search that can grow, with the questions that they answer.
+const TOTALS: readonly (readonly [string, string])[] = [
+  ['max_length', 'Train until'],
+  ['max_time', 'Longest training of a trial'],
+  ['max_trials', 'Trials in all'],
+];
+
+// The value of a key in the text: "2000000" of "max_length: {batches: 2000000}", with the unit.
+function totalOf(text: string, key: string): { value: string; unit: string } | undefined {
+  const found = new RegExp(`\\b${key}\\s*:\\s*(?:\\{\\s*(\\w+)\\s*:\\s*)?(\\d+)`).exec(text);
+  return found ? { unit: found[1] ?? '', value: found[2] ?? '' } : undefined;
+}
+
+// Fields for the totals that the text has.
+function Totals({ text, change }: { text: string; change: (text: string) => void }) {
+  const shown = TOTALS.flatMap(([key, label]) => {
+    const total = totalOf(text, key);
+    return total ? [{ key, label, ...total }] : [];
+  });
+  if (shown.length === 0) return null;
+  return (
+    <div class="fields totals">
+      {shown.map(({ key, label, value, unit }) => (
+        <label key={key}>
+          {label}
+          <span class="check">
+            <input
+              type="number"
+              min="1"
+              required
+              value={value}
+              onInput={(e) => {
+                const to = e.currentTarget.value;
+                if (/^\d+$/.test(to)) change(withKey(text, 'searcher', key, unit === '' ? to : `{${unit}: ${to}}`));
+              }}
+            />{' '}
+            {unit}
+          </span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
 function Form({ one }: { one: Experiment }) {
   const { route } = useLocation();
   const text = useSignal(proposal(one));
+  const isUnfolded = useRef(text.value === '');
   const checked = useCheck(text.value, async (now) => {
     await changes.goOn(one.id, now, true);
     return { summary: now.trim() === '' ? 'its failed trials run again' : 'it goes on', warnings: [] };
@@ -46,13 +93,17 @@ function Form({ one }: { one: Experiment }) {
   };
   return (
     <>
-      <ConfigEditor
-        label="Changes to the configuration"
-        text={text.value}
-        problems={checked?.error?.problems ?? []}
-        change={(to) => (text.value = to)}
-        submit={() => void submit()}
-      />
+      <Totals text={text.value} change={(to) => (text.value = to)} />
+      <details class="changes" open={isUnfolded.current}>
+        <summary>Changes as YAML</summary>
+        <ConfigEditor
+          label="Changes to the configuration"
+          text={text.value}
+          problems={checked?.error?.problems ?? []}
+          change={(to) => (text.value = to)}
+          submit={() => void submit()}
+        />
+      </details>
       <CheckNote checked={checked} />
       <ErrorNote error={error} />
       <div class="actions">
@@ -78,10 +129,7 @@ export function ContinuePage({ id }: { id: number }) {
         <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
       </p>
       <h1>Continue experiment {id}</h1>
-      <p>
-        Failed trials run again from their checkpoints. Larger totals extend the training or the search. Leave the text
-        empty to keep the configuration.
-      </p>
+      <p class="quiet">Failed trials run again from their checkpoints. Larger numbers extend the training or the search.</p>
       <Form one={live.data} />
     </>
   );

@@ -5,10 +5,10 @@ import { useNow } from '../components/clock';
 import { SlotStrip } from '../cluster/SlotStrip';
 import { Name } from '../components/Name';
 import { ErrorNote, StateBadge } from '../components/notes';
-import { RunningCards } from '../components/RunningCards';
+import { metricFormat, RunningCards, type MetricFormat } from '../components/RunningCards';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
-import { digits, isEnded, span } from '../format';
+import { isEnded, span } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import { onPhone } from '../phone';
@@ -71,10 +71,11 @@ interface ListProps {
   id: string;
   all: Experiment[];
   none: string;
+  format: MetricFormat;
   reasons?: ReadonlyMap<number, string> | undefined;
 }
 
-function List({ title, id, all, none, reasons }: ListProps) {
+function List({ title, id, all, none, format, reasons }: ListProps) {
   const now = useNow(all.some((one) => !isEnded(one.state)));
   return (
     <section aria-labelledby={id} class="card">
@@ -87,11 +88,10 @@ function List({ title, id, all, none, reasons }: ListProps) {
         {all.map((one) => (
           <li key={one.id}>
             <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
-              <Name text={`${one.id} ${one.name}`} />
+              <Name text={one.name} />
             </a>
-            <span class="quiet">
-              {one.bestTrialSearcherMetric != null && `${one.searcherMetric} ${digits(one.bestTrialSearcherMetric)}`}
-            </span>
+            <span class="quiet id">#{one.id}</span>
+            <span class="quiet metric">{one.bestTrialSearcherMetric != null && `${one.searcherMetric} ${format(one)}`}</span>
             <span class="quiet when">{isEnded(one.state) ? <Time at={one.endTime} /> : span(one.startTime, undefined, now)}</span>
             <StateBadge state={one.state} />
             {reasons?.get(one.id) && <code class="why">{reasons.get(one.id)}</code>}
@@ -119,8 +119,9 @@ export function DashboardPage() {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
   }
   if (running.length === 0 && ended.length === 0) return <FirstExperiment />;
+  const format = metricFormat([...running, ...ended, ...(needing.data ?? [])]);
   const needs = (
-    <List title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
+    <List format={format} title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
   );
   // A phone shows them first; beside the other lists there is no room.
   const needsFirst = onPhone() && (needing.data ?? []).length > 0;
@@ -135,13 +136,13 @@ export function DashboardPage() {
           <SlotStrip />
         </div>
       )}
-      <RunningCards all={unpaused.filter((one) => !waits(one))} />
+      <RunningCards format={format} all={unpaused.filter((one) => !waits(one))} />
       <div class="dashboard">
         <div>
           {!needsFirst && needs}
-          {unpaused.some(waits) && <List title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
+          {unpaused.some(waits) && <List format={format} title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
         </div>
-        <List title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />
+        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />
       </div>
     </>
   );

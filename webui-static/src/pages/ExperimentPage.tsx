@@ -16,13 +16,12 @@ import { MarkdownNotes } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { Yaml } from '../components/Yaml';
-import { bytes, counted, duration, grouped, isEnded, metricAlone, progressOf, remaining, sorted, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, metricAlone, progressOf, remaining, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
-import { toYaml } from '../yamlText';
+import { ConfigView } from '../components/Yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 import { useTrialRuns } from '../workbench/sources';
 import { readView } from '../workbench/view';
@@ -128,13 +127,6 @@ const Details = ({ one }: { one: Experiment }) => (
       ['Checkpoints', one.checkpointCount > 0 ? `${one.checkpointCount} (${bytes(Number(one.checkpointSize))})` : ''],
     ]}
   />
-);
-
-const Config = ({ one }: { one: Experiment }) => (
-  <div class="config two">
-    <Yaml title="As submitted" text={one.originalConfig} />
-    <Yaml title="As resolved" text={toYaml(sorted(one.config ?? null))} />
-  </div>
 );
 
 const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
@@ -257,7 +249,7 @@ export function ExperimentPage({ id }: { id: number }) {
       {tab === 'Configuration' && (
         <>
           <Details one={one} />
-          <Config one={one} />
+          <ConfigView submitted={one.originalConfig} resolved={one.config} />
         </>
       )}
       {tab === 'Notes' && <NotesOf one={one} reload={experiment.reload} />}

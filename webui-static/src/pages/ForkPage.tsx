@@ -72,9 +72,11 @@ function Form({ one, start }: { one: Experiment; start: string }) {
         <button type="button" disabled={text.value === start} onClick={() => change(start)}>
           Start over
         </button>
-        <span class="quiet">Ctrl+Enter creates. The code is that of experiment {one.id}.</span>
+        <span class="quiet">
+          <span class="by-mouse">Ctrl+Enter creates. </span>The code is that of experiment {one.id}.
+        </span>
       </div>
-      <section>
+      <section hidden={text.value === one.originalConfig}>
         <DiffView left={one.originalConfig} right={text.value} title={`Changes against experiment ${one.id}`} />
       </section>
     </>

@@ -40,14 +40,25 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
   return (
     <tr>
       <th scope="row">
-        {one.version} {one.name}
-        {one.comment !== '' && <p class="quiet">{one.comment}</p>}
-        {one.notes !== '' && <p class="quiet lines-kept">{one.notes}</p>}
+        Version {one.version} {one.name !== '' && `· ${one.name}`}
+        {one.comment !== '' && (
+          <p>
+            <span class="quiet">Comment</span> {one.comment}
+          </p>
+        )}
+        {one.notes !== '' && (
+          <p class="lines-kept">
+            <span class="quiet">Notes</span> {one.notes}
+          </p>
+        )}
       </th>
-      <td class="number">{digits(searcherMetric)}</td>
+      <td class="number">{digits(searcherMetric) || <span class="quiet">–</span>}</td>
       <td class="number">{checkpoint && grouped(checkpoint.stepsCompleted)}</td>
-      <td>{trialId ? <a href={paths.trial(trialId)}>{trialId}</a> : ''}</td>
-      <td>{experimentId ? <a href={paths.experiment(experimentId)}>{experimentId}</a> : ''}</td>
+      <td class="origin">
+        {trialId && <a href={paths.trial(trialId)}>trial {trialId}</a>}
+        {trialId && experimentId && ' of '}
+        {experimentId && <a href={paths.experiment(experimentId)}>experiment {experimentId}</a>}
+      </td>
       <td>{one.username}</td>
       <td>
         <Time at={one.creationTime} />
@@ -160,7 +171,7 @@ function Versions({ one }: { one: Model }) {
             </Empty>
           )}
           {all.length > 0 && (
-            <Table label="Versions" heads={['Version', '#Metric', '#Batches', 'Trial', 'Experiment', 'User', 'Registered', 'Actions']}>
+            <Table label="Versions" heads={['Version', '#Metric', '#Batches', 'From', 'User', 'Registered', 'Actions']}>
               {[...all]
                 .sort((a, b) => b.version - a.version)
                 .map((version) => (

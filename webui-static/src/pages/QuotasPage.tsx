@@ -117,7 +117,7 @@ export function QuotasPage() {
         <h1>Quotas</h1>
         <span class="spring" />
         <a href={paths.users}>Users</a>
-        {admin && <NewQuota reload={live.reload} />}
+        {admin && live.data?.length !== 0 && <NewQuota reload={live.reload} />}
       </div>
       <p class="quiet">
         Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; of two, the smaller applies.
@@ -125,7 +125,9 @@ export function QuotasPage() {
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <Empty icon="users" title="No quotas" command="det quota set --user USER slots 8" />
+            <Empty icon="users" title="No quotas" command="det quota set --user USER slots 8">
+              {admin && <NewQuota reload={live.reload} />}
+            </Empty>
           ) : (
             <Table label="Quotas" heads={['Name', 'Kind', 'Resource', '#Used', '#Limit', 'Actions']}>
               {all.map((one) => (

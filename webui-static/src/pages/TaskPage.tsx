@@ -93,7 +93,8 @@ export function TaskPage({ id }: { id: string }) {
           </div>
           <div class="state-line">
             <StateBadge state={outcome(one)} />
-            {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus}</span>}
+            {/* The lines after the first are the end of the log, which is below. */}
+            {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus.split('\n')[0]}</span>}
           </div>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <CommandFacts one={one} now={now} />

@@ -182,13 +182,15 @@ export function WebhooksPage() {
       <div class="section-head">
         <h1>Webhooks</h1>
         <span class="spring" />
-        <NewWebhook places={places.data ?? []} reload={live.reload} />
+        {live.data?.length !== 0 && <NewWebhook places={places.data ?? []} reload={live.reload} />}
       </div>
       <p class="quiet">Endpoints that receive a signed message when experiments change state, a log line matches, or a task raises an alert.</p>
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (
-            <Empty icon="webhook" title="No webhooks yet" command="det webhook create URL --state ERROR" />
+            <Empty icon="webhook" title="No webhooks yet" command="det webhook create URL --state ERROR">
+              <NewWebhook places={places.data ?? []} reload={live.reload} />
+            </Empty>
           ) : (
             <Table label="Webhooks" heads={['Name', 'URL', 'Format', 'Workspace', 'Experiments', 'Notified of', 'Last delivery', 'Actions']}>
               {all.map((one) => (
