@@ -17,14 +17,39 @@ export function themeColor(name: string): string {
 
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
-// Colors with these numbers. Beyond the theme's ten colors, hues a golden angle apart keep neighbors distinct.
-// Computed together, because every read of the theme makes the browser compute styles.
+// Shades of each theme color: the part of white (positive) or black (negative) mixed into it. Each keeps a contrast of
+// 3 to the card.
+const SHADES = { light: [0, -0.35, 0.2], dark: [0, 0.55, -0.35] };
+
+// Numbers from 0 with a color of their own.
+export const DISTINCT_COLORS = SERIES_COLORS.length * SHADES.light.length;
+
+// A shade of an rgb() color.
+export function shaded(color: string, part: number): string {
+  const [target, by] = part > 0 ? [255, part] : [0, -part];
+  const mixed = (color.match(/[\d.]+/g) ?? []).slice(0, 3).map((one) => Math.round(Number(one) * (1 - by) + target * by));
+  return `rgb(${mixed.join(', ')})`;
+}
+
+// Place of a number among the theme colors and its shade: hues change with every number, shades with every tenth.
+export const colorPlace = (number: number): { hue: number; shade: number } => ({
+  hue: number % SERIES_COLORS.length,
+  shade: Math.floor(number / SERIES_COLORS.length) % SHADES.light.length,
+});
+
+// Colors of runs by id, or of series by place. A color depends on its number alone, so it is the same in all panels,
+// orders and sessions. Numbers DISTINCT_COLORS apart share a color: giving one of them another color would change it
+// with the selection. Computed together, because every read of the theme makes the browser compute styles.
 export function colorsOf(numbers: readonly number[]): string[] {
   const own = SERIES_COLORS.map(themeColor);
   const dark = Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
-  return numbers.map((n) => own[n] ?? `hsl(${Math.round((n * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
+  const shades = dark ? SHADES.dark : SHADES.light;
+  return numbers.map((number) => {
+    const { hue, shade } = colorPlace(number);
+    const part = shades[shade] ?? 0;
+    return part === 0 ? (own[hue] ?? '') : shaded(own[hue] ?? '', part);
+  });
 }
-
 export const seriesColors = (count: number): string[] => colorsOf(Array.from({ length: count }, (_, at) => at));
 
 // The color at 30 % opacity. Input is an rgb() or hsl() color as the functions above return it.
