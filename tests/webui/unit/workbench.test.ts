@@ -9,7 +9,7 @@ import type { Series } from '../../../webui-static/src/charts/series';
 import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { colorPlace, DISTINCT_COLORS, shaded } from '../../../webui-static/src/colors';
+import { runColor } from '../../../webui-static/src/colors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -84,13 +84,22 @@ test('running experiments, then the newest with curves are drawn first, in any o
   assert.deepEqual(drawnRuns([of(30, 'STATE_QUEUED', null)], undefined).map(({ id }) => id), [30]);
 });
 
-test('a color depends on the id alone; neighbors differ in hue, and thirty ids in a row have different colors', () => {
-  const places = Array.from({ length: DISTINCT_COLORS }, (_, n) => colorPlace(n + 600_001));
-  assert.equal(new Set(places.map((one) => JSON.stringify(one))).size, DISTINCT_COLORS);
-  assert.ok(places.every((one, at) => at === 0 || one.hue !== places[at - 1]?.hue));
-  assert.deepEqual(colorPlace(3 + DISTINCT_COLORS), colorPlace(3));
-  assert.equal(shaded('rgb(100, 200, 0)', 0.5), 'rgb(178, 228, 128)');
-  assert.equal(shaded('rgb(100, 200, 0)', -0.5), 'rgb(50, 100, 0)');
+test('colors of ids in a row differ clearly and stand out from the card', () => {
+  const parts = (color: string): number[] => (color.match(/\d+/g) ?? []).map(Number);
+  const light = (color: string): number => {
+    const [r = 0, g = 0, b = 0] = parts(color).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a: string, b: string): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const apart = (a: string, b: string): number => Math.hypot(...parts(a).map((part, at) => part - (parts(b)[at] ?? 0)));
+  for (const [dark, card] of [[false, 'rgb(255, 255, 255)'], [true, 'rgb(25, 28, 34)']] as const)
+    for (const first of [1, 600_001]) {
+      const colors = Array.from({ length: 360 }, (_, at) => runColor(first + at, dark));
+      assert.ok(colors.every((one) => contrast(one, card) >= 3), colors.find((one) => contrast(one, card) < 3));
+      colors.forEach((one, at) => {
+        for (const other of colors.slice(at + 1, at + 6)) assert.ok(apart(one, other) > 35, `${one} and ${other}`);
+      });
+    }
 });
 
 test('the best value so far follows the better direction', () => {

@@ -5,7 +5,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { colorsOf, DISTINCT_COLORS, useColors } from '../colors';
+import { colorsOf, seriesColors, useColors } from '../colors';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
@@ -106,8 +106,13 @@ function useColorOf(groups: readonly Group[]): (id: number) => string {
   const theme = useColors();
   return useMemo(() => {
     const byGroup = new Map(groups.flatMap(({ runs }, at) => runs.map(({ id }) => [id, at] as const)));
-    const colors = colorsOf(Array.from({ length: DISTINCT_COLORS }, (_, at) => at));
-    return (id: number): string => colors[(groups.length > 0 ? (byGroup.get(id) ?? 0) : id) % DISTINCT_COLORS] ?? '';
+    const ofGroups = seriesColors(groups.length);
+    const known = new Map<number, string>();
+    return (id: number): string => {
+      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorsOf([id])[0]) ?? '';
+      known.set(id, color);
+      return color;
+    };
   }, [theme, groups]);
 }
 
