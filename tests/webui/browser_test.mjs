@@ -147,7 +147,7 @@ const listing = [
       mkdirSync(path.join(cluster.directory, 'checkpoints'));
       await cluster.det(['experiment', 'create', 'const.yaml', '.'], context);
       await page.getByRole('link', { name: PROBE }).waitFor({ timeout: 20000 });
-      await until(() => document.querySelector('tbody .state')?.textContent === 'Running');
+      await until(() => document.querySelector('tbody :is(.state, .state-icon)')?.textContent === 'Running');
       assert.equal(await page.evaluate(() => window.sameDocument), true);
       await audit('list');
     },

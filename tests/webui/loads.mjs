@@ -29,7 +29,7 @@ export async function createTrials(count) {
 // Opens the list and waits until RUNNING trials run. The cluster needs as many slots.
 export async function untilAllRun() {
   await page.goto(`${cluster.url}/det/experiments?q=name+%3D+live`);
-  await until((count) => [...document.querySelectorAll('tbody .state')].filter((state) => state.textContent === 'Running').length === count, RUNNING);
+  await until((count) => [...document.querySelectorAll('tbody :is(.state, .state-icon)')].filter((state) => state.textContent === 'Running').length === count, RUNNING);
 }
 
 export const live = (on = page) =>

@@ -84,7 +84,7 @@ await run([
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       // Those that run are to have curves, not points.
       await until((least) => {
-        const trained = (row) => row.querySelector('.state')?.textContent === 'Running' && Number(row.children[4].textContent) >= 0.6;
+        const trained = (row) => row.querySelector('.state-icon')?.textContent === 'Running' && Number(row.querySelector('td.number:not(.small-id)').textContent) >= 0.6;
         return [...document.querySelectorAll('tbody tr[data-id]')].filter(trained).length >= least;
       }, RUNNING);
       await page.reload();

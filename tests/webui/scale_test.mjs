@@ -332,20 +332,20 @@ const steering = [
       const states = (wanted) =>
         until(
           (state) =>
-            [...document.querySelectorAll('tbody .state')].filter((one) => one.textContent === state).length === 3,
+            [...document.querySelectorAll('tbody :is(.state, .state-icon)')].filter((one) => one.textContent === state).length === 3,
           wanted,
         );
       const choose = async () => {
-        for (const id of [1, 2, 3]) await page.getByLabel(`Choose experiment ${id}`, { exact: true }).check();
+        for (const id of [1, 2, 3]) await page.getByLabel(`Select experiment ${id}`, { exact: true }).check();
       };
-      const bulk = page.getByRole('group', { name: 'Chosen experiments' });
+      const bulk = page.getByRole('group', { name: 'Selected experiments' });
       await choose();
       await audit('bulk');
       await bulk.getByRole('button', { name: 'Pause 3' }).click();
       await states('Paused');
       await choose();
       await bulk.getByRole('button', { name: 'Activate 3' }).click();
-      await until(() => ![...document.querySelectorAll('tbody .state')].some((one) => one.textContent === 'Paused'));
+      await until(() => ![...document.querySelectorAll('tbody :is(.state, .state-icon)')].some((one) => one.textContent === 'Paused'));
       await choose();
       await bulk.getByRole('button', { name: 'Kill 3…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();

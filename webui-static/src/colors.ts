@@ -17,15 +17,53 @@ export function themeColor(name: string): string {
 
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
-// Colors with these numbers. Beyond the theme's ten colors, hues a golden angle apart keep neighbors distinct.
-// Computed together, because every read of the theme makes the browser compute styles.
-export function colorsOf(numbers: readonly number[]): string[] {
-  const own = SERIES_COLORS.map(themeColor);
-  const dark = Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
-  return numbers.map((n) => own[n] ?? `hsl(${Math.round((n * 137.508 + 220) % 360)} 60% ${dark ? 70 : 40}%)`);
+const isDark = (): boolean => Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
+
+// Hues a golden angle apart keep any few ids in a row distinct, and neighbors differ in lightness too. In OKLCH, where
+// equal steps look equal: degrees, lightness of even and odd ids with a contrast of 3 to the card, most chroma.
+const ANGLE = 137.508;
+const FIRST_HUE = 137;
+const TONES = { light: { lightness: [0.5, 0.6], chroma: 0.18 }, dark: { lightness: [0.83, 0.73], chroma: 0.14 } };
+const CHROMA_STEP = 0.01;
+
+// The parts of an OKLCH color in linear sRGB; one that is not in 0..1 cannot be displayed.
+function linear(lightness: number, chroma: number, degrees: number): number[] {
+  const [a, b] = [chroma * Math.cos((degrees * Math.PI) / 180), chroma * Math.sin((degrees * Math.PI) / 180)];
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+    -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+    -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
+  ];
 }
 
-export const seriesColors = (count: number): string[] => colorsOf(Array.from({ length: count }, (_, at) => at));
+const encoded = (part: number): number => Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055));
+
+// The color of a run by its id, as rgb(). It depends on the id alone, so it is the same in all panels, orders and
+// sessions. Ids far apart may look alike: giving one of them another color would change it with the selection.
+export function runColor(id: number, dark: boolean): string {
+  const tone = dark ? TONES.dark : TONES.light;
+  const lightness = tone.lightness[id % 2] ?? 0.6;
+  let chroma = tone.chroma;
+  let parts = linear(lightness, chroma, id * ANGLE + FIRST_HUE);
+  while (parts.some((part) => part < 0 || part > 1) && chroma > 0) parts = linear(lightness, (chroma -= CHROMA_STEP), id * ANGLE + FIRST_HUE);
+  return `rgb(${parts.map(encoded).join(', ')})`;
+}
+
+export function colorsOf(ids: readonly number[]): string[] {
+  const dark = isDark();
+  return ids.map((id) => runColor(id, dark));
+}
+
+// Colors of series or groups by place: those of the theme, then further hues. Computed together, because every read of
+// the theme makes the browser compute styles.
+export function seriesColors(count: number): string[] {
+  const own = SERIES_COLORS.map(themeColor);
+  const dark = isDark();
+  return Array.from({ length: count }, (_, at) => own[at] ?? runColor(at, dark));
+}
 
 // The color at 30 % opacity. Input is an rgb() or hsl() color as the functions above return it.
 export const faint = (color: string): string =>

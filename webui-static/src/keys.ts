@@ -18,7 +18,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['/', 'Filter the table'],
   ['j k or ↓ ↑', 'Next, previous row of the table'],
   ['x or Space', 'Select the row'],
-  ['v', 'Draw or remove the curves of the row'],
+  ['v', 'Show or hide the curves of the row'],
   ['p', 'Pin the row above the others, or take it back'],
   ['Enter', 'Open the row'],
   ['?', 'This help'],

@@ -55,7 +55,7 @@ export const alerts = [
       const [seen, missed] = [await create(8), await create(9)];
       for (const id of [seen, missed]) await page.waitForSelector(`tr[data-id="${id}"]`);
       await cluster.det(['experiment', 'kill', String(seen)]);
-      await until((id) => document.querySelector(`tr[data-id="${id}"] .state`)?.textContent === 'Canceled', seen);
+      await until((id) => document.querySelector(`tr[data-id="${id}"] :is(.state, .state-icon)`)?.textContent === 'Canceled', seen);
       assert.deepEqual(await page.evaluate(() => window.shown), []);
       await page.evaluate(() => {
         window.hide = true;

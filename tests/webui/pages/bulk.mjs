@@ -4,7 +4,7 @@ import { audit, cluster, page, signIn, until, untilText } from '../driver.mjs';
 import { copies, sql } from '../rows.mjs';
 import { PROBE, open } from './filling.mjs';
 
-const bulk = () => page.getByRole('group', { name: 'Chosen experiments' });
+const bulk = () => page.getByRole('group', { name: 'Selected experiments' });
 const dialog = () => page.getByRole('dialog');
 const rows = (wanted) =>
   until(
@@ -24,7 +24,7 @@ export const bulkActions = [
       await page.keyboard.press('Escape');
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.equal(await page.textContent('tr[data-id="1"] .heat-0'), '0.1');
-      assert.deepEqual(await page.$$eval('thead .pinned', (heads) => heads.map((head) => head.textContent)), ['ID', 'Name', 'accuracy']);
+      assert.deepEqual(await page.$$eval('thead .pinned', (heads) => heads.map((head) => head.textContent)), ['Name', 'accuracy']);
       await page.reload();
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.match(decodeURIComponent(page.url()), /heat=hp\.learning_rate.*|pin=searcherMetricsVal/);
@@ -108,30 +108,30 @@ export const bulkActions = [
     async () => {
       for (const id of ['6', '7']) await cluster.det(['experiment', 'kill', id]);
       await open('experiments');
-      await until(() => [...document.querySelectorAll('tbody .state')].filter((one) => one.textContent === 'Canceled').length >= 2);
-      await page.getByLabel('Choose experiment 6').check();
-      await page.getByLabel('Choose experiment 7').check();
+      await until(() => [...document.querySelectorAll('tbody :is(.state, .state-icon)')].filter((one) => one.textContent === 'Canceled').length >= 2);
+      await page.getByLabel('Select experiment 6').check();
+      await page.getByLabel('Select experiment 7').check();
       await bulk().getByRole('button', { name: 'Archive 2' }).click();
       await rows('1,2,3,5');
       await page.getByLabel('Show archived').check();
       await rows('1,2,3,5,6,7');
       assert.match(page.url(), /archived=1/);
-      await page.getByLabel('Choose experiment 6').check();
-      await page.getByLabel('Choose experiment 7').check();
+      await page.getByLabel('Select experiment 6').check();
+      await page.getByLabel('Select experiment 7').check();
       await audit('bulk-archived');
       await bulk().getByRole('button', { name: 'Unarchive 2' }).click();
       await page.getByLabel('Show archived').uncheck();
       await rows('1,2,3,5,6,7');
-      await page.getByLabel('Choose experiment 6').check();
-      await page.getByLabel('Choose experiment 7').check();
+      await page.getByLabel('Select experiment 6').check();
+      await page.getByLabel('Select experiment 7').check();
       await bulk().getByRole('button', { name: 'Move 2…' }).click();
       await dialog().getByLabel('Project').selectOption({ index: 1 });
       await dialog().getByRole('button', { name: 'Move', exact: true }).click();
       await until(() => document.querySelector('.bulk') === null);
       await open('projects/2');
       await rows('2,6,7');
-      await page.getByLabel('Choose experiment 6').check();
-      await page.getByLabel('Choose experiment 7').check();
+      await page.getByLabel('Select experiment 6').check();
+      await page.getByLabel('Select experiment 7').check();
       await bulk().getByRole('button', { name: 'Delete 2…' }).click();
       await untilText('Delete 2 experiments?');
       await dialog().getByRole('button', { name: 'Delete', exact: true }).click();

@@ -172,11 +172,11 @@ const phone = [
         await cell.waitFor();
         const { right } = await cell.evaluate((own) => own.getBoundingClientRect());
         assert.ok(right <= 390 - 12, `the metric ends at ${right}`);
-        // A long name is readable on two lines; the id is below it.
+        // A long name is readable on two lines; id, state and metric are below it.
         const row = page.locator(`tr[data-id="${FIRST + RUNS}"]`);
         const name = await row.locator('.wrapped').evaluate((own) => [own.scrollWidth <= own.clientWidth, own.scrollHeight <= own.clientHeight, own.innerText]);
         assert.deepEqual(name, [true, true, `${NAMES} with a long name and warmup ${RUNS * 100}`]);
-        assert.match(await row.locator('.below').innerText(), new RegExp(`^ID ${FIRST + RUNS}\\s+Completed$`));
+        assert.match(await row.locator('.below').innerText(), new RegExp(`^#${FIRST + RUNS}\\s+Completed\\s+0\\.50000$`));
         const [height, used] = await row.evaluate((own) => [own, own.querySelector('th')].map((one) => (one === own ? one.clientHeight : one.scrollHeight)));
         assert.ok(used <= height, `${used} > ${height}`);
         await audit('phone-list');

@@ -10,10 +10,10 @@ export const comparing = [
   [
     'those chosen in the list are compared beside the table: the best is marked, others show their difference, unless all read the same',
     async () => {
-      await page.getByLabel('Choose experiment 1').check();
-      await page.getByLabel('Choose experiment 2').check();
-      await page.getByLabel('Choose experiment 3').check();
-      await page.getByRole('group', { name: 'Chosen experiments' }).getByRole('link', { name: 'Compare' }).click();
+      await page.getByLabel('Select experiment 1').check();
+      await page.getByLabel('Select experiment 2').check();
+      await page.getByLabel('Select experiment 3').check();
+      await page.getByRole('group', { name: 'Selected experiments' }).getByRole('link', { name: 'Compare' }).click();
       await page.waitForURL(/\/det\/experiments\?.*panels=compare$/);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
       // The values may be equal.
@@ -26,7 +26,7 @@ export const comparing = [
       });
       const [shown, column] = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [
         [...row.cells].slice(1).map((cell) => cell.innerText.trim()),
-        [...document.querySelectorAll('tr[data-id]')].map((run) => run.cells[4].innerText.trim()),
+        [...document.querySelectorAll('tr[data-id]')].map((run) => run.querySelector('td.number:not(.small-id)').innerText.trim()),
       ]);
       // The table and the comparison show the same numbers.
       assert.deepEqual(shown.map((text) => text.split(/\s/)[0]).sort(), column.sort());

@@ -16,7 +16,7 @@ const LOADED = 3;
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 const address = (more) => `${cluster.url}/det/experiments/${EXPERIMENT}?charts=loss&layout=panels${more}`;
 
-// Milliseconds from a click on "Draw all" until the frame after the one in which the chart has more than one series,
+// Milliseconds from a click on "Show all" until the frame after the one in which the chart has more than one series,
 // and all of them.
 const drawAll = () =>
   page.evaluate(
@@ -24,7 +24,7 @@ const drawAll = () =>
       new Promise((resolve) => {
         const start = performance.now();
         let first;
-        [...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Draw all')).click();
+        [...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Show all')).click();
         const look = () => {
           const label = document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? '';
           if (/ \d+ series/.test(label)) first ??= performance.now() - start;

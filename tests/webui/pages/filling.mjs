@@ -48,7 +48,7 @@ export const filling = [
       await page.goto(`${cluster.url}/`);
       await signIn(cluster.password);
       await page.getByRole('link', { name: 'Experiments', exact: true }).click();
-      await until(() => [...document.querySelectorAll('tbody .state')].filter((one) => one.textContent === 'Running').length === 3);
+      await until(() => [...document.querySelectorAll('tbody :is(.state, .state-icon)')].filter((one) => one.textContent === 'Running').length === 3);
     },
   ],
 ];

@@ -140,7 +140,8 @@ export const views = [
       });
       await open('experiments');
       await page.getByRole('link', { name: 'renamed in between' }).waitFor();
-      await page.unroute('**/api/v1/experiments-search');
+      // A running trial may have started another search: its handler ends before the route does.
+      await page.unrouteAll({ behavior: 'wait' });
       await rename(experiment.name);
     },
   ],

@@ -24,7 +24,7 @@ export const workbench = [
       const kept = await eyes.evaluateAll((all) => all.slice(1).map((one) => getComputedStyle(one).backgroundColor));
       assert.deepEqual(kept, colors.slice(1), 'the others keep their colors');
       const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
-      const color = await background(page.getByRole('button', { name: `Draw trial ${trial}` }));
+      const color = await background(page.getByRole('button', { name: `Show trial ${trial}` }));
       assert.equal(new URL(page.url()).searchParams.get('drawn').split(',').length, TRIALS - 1);
       await page.getByRole('button', { name: 'Charts', exact: true }).click();
       const key = page.getByRole('list', { name: 'Trials drawn' });
@@ -32,7 +32,7 @@ export const workbench = [
       const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
       assert.equal(await background(swatch), color);
       await page.getByRole('button', { name: 'Both', exact: true }).click();
-      await page.getByRole('button', { name: 'Draw none', exact: true }).click();
+      await page.getByRole('button', { name: 'Hide all', exact: true }).click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);
       await page.getByText('No run is drawn').waitFor();
     },
@@ -187,6 +187,106 @@ export const workbench = [
       await separator.press('ArrowRight');
       await until((wanted) => Number(document.querySelector('.splitter').getAttribute('aria-valuenow')) === wanted, width + 2);
       await separator.press('ArrowLeft');
+    },
+  ],
+  [
+    'a run keeps its color in any order, with a filter and after a reload',
+    async () => {
+      const colors = () => page.locator('tbody tr[data-id]').evaluateAll((all) => Object.fromEntries(all.map((row) => [row.dataset.id, getComputedStyle(row.querySelector('.eye')).borderTopColor])));
+      await open(`experiments/${search()}`);
+      await rows(TRIALS);
+      const first = await colors();
+      const order = Object.keys(first).join();
+      assert.equal(new Set(Object.values(first)).size, TRIALS);
+      await page.getByRole('button', { name: 'learning_rate', exact: true }).click();
+      await until(() => location.search.includes('sort=hp.learning_rate'));
+      assert.deepEqual(await colors(), first);
+      await page.getByRole('button', { name: 'Shown', exact: true }).click();
+      await until(() => document.querySelectorAll('tr.drawn').length === 0);
+      await page.reload();
+      await rows(TRIALS);
+      assert.deepEqual(await colors(), first, order);
+      const [one] = Object.keys(first);
+      await open(`experiments/${search()}?q=id%20%3D%20${one}`);
+      await rows(1);
+      assert.deepEqual(await colors(), { [one]: first[one] });
+    },
+  ],
+  [
+    'the head selects all rows; selected trials are shown alone and compared',
+    async () => {
+      await open(`experiments/${search()}`);
+      await rows(TRIALS);
+      const bulk = page.getByRole('group', { name: 'Selected trials' });
+      await page.getByLabel('Select all').check();
+      await bulk.getByText(`${TRIALS} selected`).waitFor();
+      await page.getByLabel(/^Select trial/).first().uncheck();
+      assert.ok(await page.getByLabel('Select all').evaluate((box) => box.indeterminate));
+      await bulk.getByRole('button', { name: 'Clear selection' }).click();
+      await until(() => document.querySelector('.bulk') === null);
+      for (const nth of [1, 2]) await page.getByLabel(/^Select trial/).nth(nth).check();
+      await audit('selected-trials');
+      await bulk.getByRole('button', { name: 'Show only these' }).click();
+      await until(() => document.querySelectorAll('tr.drawn').length === 2);
+      await bulk.getByRole('button', { name: 'Compare' }).click();
+      await page.locator('.compare thead th').nth(2).waitFor();
+      assert.equal(await page.locator('.compare thead th').count(), 3);
+    },
+  ],
+  [
+    'columns scroll by whole ones beside the name, and one that was added comes in sight',
+    async () => {
+      await open('experiments');
+      await page.locator('tbody tr[data-id]').first().waitFor();
+      // Distances of the first column right of the name to its edge, and whether the frame shows a head as a whole.
+      const beside = () =>
+        page.$$eval('.table-tall thead th', (all) => {
+          const edge = all.find((one) => one.classList.contains('pinned-last')).getBoundingClientRect().right;
+          const lefts = all.filter((one) => !one.matches(':first-child, .pinned')).map((one) => one.getBoundingClientRect().left - edge);
+          return Math.min(...lefts.map(Math.abs));
+        });
+      const frame = page.locator('.table-tall');
+      for (const by of [110, 160, 5000]) {
+        await frame.evaluate((one, left) => one.scrollBy({ left }), by);
+        await page.waitForTimeout(300);
+        assert.ok((await beside()) < 2, `${await beside()} after ${by}`);
+      }
+      assert.ok(await frame.evaluate((one) => one.classList.contains('scrolled')));
+      await frame.evaluate((one) => one.scrollTo(0, 0));
+      await page.locator('summary', { hasText: 'Columns' }).click();
+      await page.getByLabel('hp.learning_rate').check();
+      await page.keyboard.press('Escape');
+      await until(() => {
+        const box = document.querySelector('.table-tall').getBoundingClientRect();
+        const head = [...document.querySelectorAll('.table-tall thead th')].find((one) => one.textContent === 'learning_rate')?.getBoundingClientRect();
+        return head && head.right <= box.right + 1 && head.left >= box.left;
+      });
+      const name = await page.locator('tbody th[scope="row"]').first().boundingBox();
+      assert.ok(name.width >= 220, `${name.width}`);
+    },
+  ],
+  [
+    'one trial has no tools of many, and a phone shows name, state and metric of a run in one row',
+    async () => {
+      await open('experiments/1');
+      await page.getByText('1 trial', { exact: true }).waitFor();
+      for (const name of ['Search trials', 'Select all']) assert.equal(await page.getByLabel(name).count(), 0);
+      assert.equal(await page.locator('summary', { hasText: 'Group' }).count(), 0);
+      assert.equal(await page.getByRole('button', { name: 'Hide all' }).count(), 0);
+      await page.setViewportSize({ width: 390, height: 800 });
+      await open('experiments');
+      const row = page.locator('tr[data-id="1"]');
+      await row.waitFor();
+      for (const part of ['.wrapped', '.state', '.value']) {
+        const box = await row.locator(part).first().boundingBox();
+        assert.ok(box.x >= 0 && box.x + box.width <= 378, `${part} ${JSON.stringify(box)}`);
+      }
+      assert.match(await row.locator('.below').innerText(), /#1\b/);
+      assert.equal(await row.getByRole('checkbox').count(), 0);
+      await page.getByRole('button', { name: 'Options' }).click();
+      await page.getByRole('button', { name: 'Select', exact: true }).click();
+      await row.getByRole('checkbox').waitFor();
+      await page.setViewportSize({ width: 1300, height: 900 });
     },
   ],
 ];

@@ -9,7 +9,8 @@ import type { Series } from '../../../webui-static/src/charts/series';
 import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { drawnRuns, numbered, withRows } from '../../../webui-static/src/workbench/selection';
+import { runColor } from '../../../webui-static/src/colors';
+import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, more: object = {}): Trial =>
@@ -56,14 +57,49 @@ test('a hundred thousand runs are filtered, sorted and grouped in less than a se
   assert.ok(Object.values(took).every((ms) => ms < 1000), JSON.stringify(took));
 });
 
-test('the first runs are drawn until some are chosen; a drawn run keeps its color', () => {
+test('the first runs are drawn until some are chosen', () => {
   const runs = Array.from({ length: 12 }, (_, n) => run(n + 1, {}));
   assert.deepEqual(drawnRuns(runs, undefined).map(({ id }) => id), [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(drawnRuns(runs, [9, 2, 77]).map(({ id }) => id), [2, 9]);
   assert.deepEqual(drawnRuns(runs, []), []);
-  const first = numbered(new Map(), [5, 6, 7]);
-  assert.deepEqual([...first], [[5, 0], [6, 1], [7, 2]]);
-  assert.deepEqual([...numbered(first, [7, 5, 8, 9])].sort(), [[5, 0], [7, 2], [8, 1], [9, 3]]);
+});
+
+test('running experiments, then the newest with curves are drawn first, in any order of the table', () => {
+  const of = (id: number, state: string, best: number | null): Run => {
+    const one = run(id, {});
+    const measured = best === null ? null : { metrics: { avgMetrics: { loss: best } } };
+    return {
+      ...one,
+      kind: 'experiment',
+      state,
+      experiment: { ...one.experiment, bestTrialSearcherMetric: best } as Run['experiment'],
+      trial: one.trial && ({ ...one.trial, bestValidation: measured } as Run['trial']),
+    };
+  };
+  const old = Array.from({ length: 12 }, (_, n) => of(n + 10, 'STATE_COMPLETED', n));
+  const rows = [of(30, 'STATE_QUEUED', null), ...old, of(1, 'STATE_RUNNING', null), of(2, 'STATE_RUNNING', 0.5)];
+  const drawn = drawnRuns(rows, undefined).map(({ id }) => id).sort((a, b) => a - b);
+  assert.deepEqual(drawn, [1, 2, 16, 17, 18, 19, 20, 21]);
+  assert.deepEqual(drawnRuns([...rows].reverse(), undefined).map(({ id }) => id).sort((a, b) => a - b), drawn);
+  assert.deepEqual(drawnRuns([of(30, 'STATE_QUEUED', null)], undefined).map(({ id }) => id), [30]);
+});
+
+test('colors of ids in a row differ clearly and stand out from the card', () => {
+  const parts = (color: string): number[] => (color.match(/\d+/g) ?? []).map(Number);
+  const light = (color: string): number => {
+    const [r = 0, g = 0, b = 0] = parts(color).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a: string, b: string): number => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const apart = (a: string, b: string): number => Math.hypot(...parts(a).map((part, at) => part - (parts(b)[at] ?? 0)));
+  for (const [dark, card] of [[false, 'rgb(255, 255, 255)'], [true, 'rgb(25, 28, 34)']] as const)
+    for (const first of [1, 600_001]) {
+      const colors = Array.from({ length: 360 }, (_, at) => runColor(first + at, dark));
+      assert.ok(colors.every((one) => contrast(one, card) >= 3), colors.find((one) => contrast(one, card) < 3));
+      colors.forEach((one, at) => {
+        for (const other of colors.slice(at + 1, at + 6)) assert.ok(apart(one, other) > 35, `${one} and ${other}`);
+      });
+    }
 });
 
 test('the best value so far follows the better direction', () => {

@@ -108,7 +108,7 @@ export function Comparison({ drawn, colors, objective, format }: Props) {
         (experiments.includes(change.experimentId ?? 0) || trials.includes(change.trialId ?? 0))),
     RELOAD_GAP_MS,
   );
-  if (runs.length === 0) return <p class="quiet">No run is drawn. The round button before a row adds it to the comparison.</p>;
+  if (runs.length === 0) return <p class="quiet">No run is shown. The dot before a row adds it to the comparison.</p>;
   if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;
   const subjects = new Map(live.data.map((one) => [idOf(one), one]));
   const all = runs.flatMap((run): Subject[] => {

@@ -39,7 +39,7 @@ async function each<T>(items: T[], work: (item: T) => Promise<void>): Promise<vo
 function Compare({ all }: { all: Experiment[] }) {
   if (all.length < 2 || all.length > MAX_COMPARED) {
     return (
-      <button type="button" disabled title={`Choose 2 to ${MAX_COMPARED}`}>
+      <button type="button" disabled title={`Select 2 to ${MAX_COMPARED}`}>
         Compare
       </button>
     );
@@ -87,8 +87,8 @@ export function BulkActions({ chosen, reload }: Props) {
   );
   const move = (fields: FormData): Promise<void> => run('move', (id) => changes.move(id, Number(field(fields, 'project'))));
   return (
-    <div class="bulk" role="group" aria-label="Chosen experiments">
-      <span role="status">{all.length} chosen</span>
+    <div class="bulk" role="group" aria-label="Selected experiments">
+      <span role="status">{all.length} selected</span>
       <Compare all={all} />
       {button('pause', 'Pause', (id) => api.act(id, 'pause'))}
       {button('activate', 'Activate', (id) => api.act(id, 'activate'))}
@@ -121,7 +121,7 @@ export function BulkActions({ chosen, reload }: Props) {
         Their metrics, logs and the files of their checkpoints go too. This cannot be undone.
       </Confirm>
       <button type="button" class="plain" onClick={() => ((chosen.value = new Map()), (refusals.value = []))}>
-        Choose none
+        Clear selection
       </button>
       {refusals.value.map((text) => (
         <p class="note note-bad" role="alert" key={text}>

@@ -1,117 +1,43 @@
 // Table of runs and groups of runs. Only visible rows are rendered; keys move, select and open. Does not fetch.
 import { effect, signal, type Signal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
-import { useCallback, useEffect, useRef } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { useNow } from '../components/clock';
-import { Icon } from '../components/Icon';
-import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
-import { isEnded, metric } from '../format';
+import { isEnded } from '../format';
 import { typing } from '../keys';
 import type { Paged } from '../paged';
+import { onPhone } from '../phone';
 import { density } from '../settings';
 import type { Column } from './columns';
-import { fitted, NAMES } from './fitted';
-import { spread, type Group } from './groups';
-import type { Heat } from './heat';
-import { onPhone } from '../phone';
+import { edges, fitted, revealed } from './fitted';
+import type { Group } from './groups';
+import { firstWidth, GroupRow, Head, RunRow, toggled, type HeadProps, type RowProps } from './rows';
 import type { Run } from './runs';
-import { hovered, trialOf } from './selection';
-import type { Sort } from './view';
+import { hovered } from './selection';
+import { besidePanels, onOneLine } from './shapes';
 
 export type Item = { run: Run; group?: undefined } | { group: Group; run?: undefined };
 
 // Rows rendered above and below the visible ones.
 const MARGIN = 8;
-// Width of the first column: the round button with the pin, and a check box before it.
-const CHOICE_WIDTH = 54;
-const PHONE_WIDTH = 36;
-const BOX_WIDTH = 24;
-const PHONE_BOX_WIDTH = 36;
-// Widths on a phone, so that name and metric fit; pixels of padding that the id does not have there.
-const NARROW: Record<string, number> = { name: 200, experiment: 200, state: 106, searcherMetricsVal: 68 };
-const LESS_PADDING = 16;
+// Least width for columns that scroll beside the pinned ones.
+const SCROLLING_WIDTH = 180;
+// Height of the head with the borders of the frame; a table with more rows than this shows at least as much.
+const HEAD_HEIGHT = 38;
+const LEAST_HEIGHT = 128;
 
-// A row on a phone has two lines for the name, and id and state below it.
-const NAMED_HEIGHT = 62;
-const rowHeight = (columns: readonly Column[]): number =>
-  onPhone() ? (columns.some(({ key }) => NAMES.includes(key)) ? NAMED_HEIGHT : 48) : density.value === 'dense' ? 26 : 34;
+// A row on a phone has two lines for the name, and id, state and metric below it.
+const PHONE_HEIGHT = 62;
+const rowHeight = (): number => (onPhone() ? PHONE_HEIGHT : density.value === 'dense' ? 26 : 34);
 
-interface Props {
+interface Props extends Omit<RowProps, 'height'>, Pick<HeadProps, 'sorts' | 'sort' | 'all' | 'showAll'> {
   label: string;
   items: Paged<Item>;
-  columns: Column[];
-  sorts: Sort[];
-  pins: readonly string[]; // leading columns that stay visible
-  heat: Heat;
-  chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows cannot be chosen
-  colors: ReadonlyMap<number, string>; // of the drawn runs, by id
+  beside: boolean; // has panels beside it
+  single: boolean; // has one run, and no filter hides others
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
-  draw: (run: Run) => void; // draws or removes its curves
-  top: readonly Run[]; // stay below the head while the others scroll
-  pin: (run: Run) => void; // puts a run there or takes it away
-  sort: (column: string, add: boolean) => void;
-}
-
-// The left offset of a pinned column.
-function pinned(columns: readonly Column[], pins: readonly string[], key: string, first: number): { left: string } | undefined {
-  if (!pins.includes(key)) return undefined;
-  const before = columns.slice(0, columns.findIndex((one) => one.key === key));
-  return { left: `${before.reduce((sum, one) => sum + one.width, first)}px` };
-}
-
-const pinClass = (columns: readonly Column[], pins: readonly string[], key: string): string =>
-  !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
-
-const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
-
-// Two digits: "0.0012", "3.4e-5".
-const deviationText = (value: number): string => (value > 0 && value < 1e-4 ? value.toExponential(1) : metric(Number(value.toPrecision(2))));
-
-const firstWidth = (chosen: Props['chosen']): number =>
-  onPhone() ? PHONE_WIDTH + (chosen ? PHONE_BOX_WIDTH : 0) : CHOICE_WIDTH + (chosen ? BOX_WIDTH : 0);
-
-function Head({ columns, sorts, sort, pins, chosen }: Pick<Props, 'columns' | 'sorts' | 'sort' | 'pins' | 'chosen'>) {
-  return (
-    <thead>
-      <tr>
-        <th scope="col">
-          <span class="hidden">Choice</span>
-        </th>
-        {columns.map((column) => {
-          const place = sorts.findIndex((one) => one.column === column.key);
-          const own = sorts[place];
-          return (
-            <th
-              scope="col"
-              key={column.key}
-              class={`${numberClass(column)} ${pinClass(columns, pins, column.key)}`}
-              style={pinned(columns, pins, column.key, firstWidth(chosen))}
-              aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
-            >
-              <button
-                type="button"
-                class="sort"
-                title={`Sort by ${column.title}; with Shift as a further column`}
-                onClick={(event) => sort(column.key, event.shiftKey)}
-              >
-                {column.title}
-                {own && <span aria-hidden="true">{own.descending ? ' ↓' : ' ↑'}</span>}
-                {own && sorts.length > 1 && <sup>{place + 1}</sup>}
-              </button>
-            </th>
-          );
-        })}
-      </tr>
-    </thead>
-  );
-}
-
-export function toggled(chosen: ReadonlyMap<number, Run>, run: Run): ReadonlyMap<number, Run> {
-  const next = new Map(chosen);
-  if (!next.delete(run.id)) next.set(run.id, run);
-  return next;
 }
 
 // The rendered rows. Before the first look, those that fit into the window: the margin is drawn after the first paint.
@@ -131,7 +57,7 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
       cursor.value = next;
       const element = frame.current;
       if (!element) return;
-      const height = rowHeight(latest.current.columns);
+      const height = rowHeight();
       const top = next * height;
       const room = element.clientHeight - (2 + latest.current.top.length) * height;
       if (top < element.scrollTop) element.scrollTop = top;
@@ -156,137 +82,6 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
   }, []);
 }
 
-interface RowProps extends Pick<Props, 'columns' | 'pins' | 'heat' | 'chosen' | 'colors' | 'draw' | 'pin' | 'top'> {
-  index: number | undefined; // undefined: the row stays below the head
-  run: Run;
-  now: number;
-}
-
-function RunRow({ index, run, now, columns, pins, heat, chosen, colors, draw, pin, top }: RowProps) {
-  const isTop = top.some(({ id }) => id === run.id);
-  const color = colors.get(run.id);
-  const isChosen = chosen?.value.has(run.id) ?? false;
-  const shown = color !== undefined;
-  return (
-    <tr
-      style={{ height: `${rowHeight(columns)}px` }}
-      class={`${index === cursor.value ? 'cursor' : ''} ${isChosen ? 'chosen' : ''} ${shown ? 'drawn' : ''}`}
-      aria-rowindex={index === undefined ? undefined : index + 2}
-      data-id={run.id}
-      data-trial={trialOf(run)}
-      onPointerEnter={() => (hovered.value = shown ? trialOf(run) : undefined)}
-      onPointerLeave={() => (hovered.value = undefined)}
-    >
-      <td>
-        <span class="choice">
-          {chosen && (
-            <label>
-              <input
-                type="checkbox"
-                aria-label={`Choose ${run.kind} ${run.id}`}
-                checked={isChosen}
-                onChange={() => (chosen.value = toggled(chosen.value, run))}
-              />
-            </label>
-          )}
-          <button
-            type="button"
-            class="eye"
-            aria-label={`Draw ${run.kind} ${run.id}`}
-            aria-pressed={shown}
-            title={shown ? 'Hide its curves' : 'Draw its curves'}
-            style={shown ? { background: color } : undefined}
-            onClick={() => draw(run)}
-          />
-          <button
-            type="button"
-            class="plain pin"
-            aria-label={`Pin ${run.kind} ${run.id}`}
-            aria-pressed={isTop}
-            title={isTop ? 'Take it back to the other rows' : 'Keep it above the other rows'}
-            onClick={() => pin(run)}
-          >
-            <Icon name="pin" />
-          </button>
-        </span>
-      </td>
-      {columns.map((column) =>
-        column.key === 'name' ? (
-          <th scope="row" key="name" class={pinClass(columns, pins, 'name')} style={pinned(columns, pins, 'name', firstWidth(chosen))}>
-            {column.cell(run, now)}
-          </th>
-        ) : (
-          <td
-            key={column.key}
-            class={`${numberClass(column)} ${pinClass(columns, pins, column.key)} ${heat(column.key, run)}`}
-            style={pinned(columns, pins, column.key, firstWidth(chosen))}
-          >
-            {column.cell(run, now)}
-          </td>
-        ),
-      )}
-    </tr>
-  );
-}
-
-// A group: its label over the first columns, then mean ± deviation of numeric ones.
-function GroupRow({ group, index, columns, closed, colors }: Pick<Props, 'columns' | 'closed' | 'colors'> & { group: Group; index: number }) {
-  const color = group.runs.map(({ id }) => colors.get(id)).find((one) => one !== undefined);
-  const open = !closed.value.has(group.key);
-  const toggle = (): void => {
-    const next = new Set(closed.value);
-    if (!next.delete(group.key)) next.add(group.key);
-    closed.value = next;
-  };
-  const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
-  const named = firstNumber < 0 ? columns.length : firstNumber;
-  return (
-    <tr class="group" style={{ height: `${rowHeight(columns)}px` }} aria-rowindex={index + 2}>
-      <th scope="rowgroup" colSpan={named + 1}>
-        <button type="button" class="plain" aria-expanded={open} onClick={toggle}>
-          <span aria-hidden="true">{open ? '▾' : '▸'}</span> {color && <Swatch color={color} />}
-          {group.label}
-        </button>{' '}
-        <span class="quiet">{group.runs.length}</span>
-      </th>
-      {columns.slice(named).map((column) => {
-        const own = column.number ? spread(group.runs, column.key) : undefined;
-        return (
-          <td key={column.key} class={numberClass(column)}>
-            {own && column.key !== 'id' && (
-              <>
-                {(column.text ?? metric)(own.mean)}
-                {own.count > 1 && <span class="deviation"> ± {deviationText(own.deviation)}</span>}
-              </>
-            )}
-          </td>
-        );
-      })}
-    </tr>
-  );
-}
-
-// On a phone the name and the metric fit; id and state are below the name. A trial without a name keeps its column of ids.
-function forPhone(columns: Column[]): Column[] {
-  const narrow = columns.map((column) => ({
-    ...column,
-    width: NARROW[column.key] ?? (column.key === 'id' ? column.width - LESS_PADDING : column.width),
-  }));
-  const name = narrow.find(({ key }) => NAMES.includes(key));
-  if (!name) return narrow;
-  const [state, cell] = [narrow.find(({ key }) => key === 'state'), name.cell];
-  name.cell = (run, now) => (
-    <>
-      <span class="wrapped">{cell(run, now)}</span>
-      <span class="below">
-        {run.kind === 'trial' ? <a href={paths.trial(run.id)}>trial {run.id}</a> : <span class="quiet">ID {run.id}</span>}
-        {state?.cell(run, now)}
-      </span>
-    </>
-  );
-  return narrow.filter(({ key }) => key !== 'id' && key !== 'state');
-}
-
 // Marks the row of the trial under the pointer, without rendering the rows again.
 function useHovered(frame: { current: HTMLElement | null }): void {
   useEffect(
@@ -301,8 +96,37 @@ function useHovered(frame: { current: HTMLElement | null }): void {
   );
 }
 
+// Pinned columns would leave no room for the others in a narrow window (styles/table.css).
+const pinsStay = (): boolean => innerWidth > 768;
+
+// Scrolls to a column that was just added or sorted by. Returns the width of what does not scroll, and the columns with
+// a last one so wide that the table, scrolled to its end, begins with a whole column beside the pinned ones.
+function useScrolling(frame: { current: HTMLElement | null }, columns: Column[], { pins, sorts }: Pick<Props, 'pins' | 'sorts'>, first: number, frameWidth: number): { columns: Column[]; pinnedWidth: number } {
+  const [still, moving] = [columns.filter(({ key }) => pinsStay() && pins.includes(key)), columns.filter(({ key }) => !pinsStay() || !pins.includes(key))];
+  const pinnedWidth = still.reduce((sum, { width }) => sum + width, first);
+  const widths = moving.map(({ width }) => width);
+  const room = frameWidth - pinnedWidth;
+  const keys = columns.map(({ key }) => key);
+  const order = JSON.stringify(sorts);
+  const before = useRef({ keys, sorts, order });
+  useLayoutEffect(() => {
+    const last = before.current;
+    before.current = { keys, sorts, order };
+    if (!frame.current || (last.keys.join() === keys.join() && last.order === order)) return;
+    const added = keys.length - last.keys.length <= 1 ? keys.find((key) => !last.keys.includes(key)) : undefined;
+    const sorted = last.order === order ? undefined : sorts.find(({ column }) => !last.sorts.some((one) => one.column === column))?.column;
+    const touched = moving.findIndex(({ key }) => key === (added ?? sorted));
+    if (touched >= 0) frame.current.scrollLeft = revealed(widths, touched, room, frame.current.scrollLeft);
+  }, [keys.join(), order]);
+  const { filler } = edges(widths, room);
+  const end = moving[moving.length - 1];
+  return { columns: filler > 0 ? columns.map((one) => (one === end ? { ...one, width: one.width + filler } : one)) : columns, pinnedWidth };
+}
+
+const markScrolled = (element: HTMLElement): void => void element.classList.toggle('scrolled', element.scrollLeft > 0);
+
 export function RunTable(props: Props) {
-  const { items, pins } = props;
+  const { items } = props;
   const frame = useRef<HTMLDivElement>(null);
   const [measured, frameWidth] = useWidth<HTMLDivElement>(0);
   const host = useCallback((element: HTMLDivElement | null) => {
@@ -310,12 +134,18 @@ export function RunTable(props: Props) {
     measured(element);
   }, []);
   const choiceWidth = firstWidth(props.chosen);
-  const columns = fitted(onPhone() ? forPhone(props.columns) : props.columns, frameWidth - choiceWidth);
+  const beside = props.beside && !onPhone();
+  const shaped = onPhone() ? onOneLine(props.columns, frameWidth - choiceWidth) : beside ? besidePanels(props.columns, props.all, props.groupedBy.length > 0) : props.columns;
+  // Beside panels the id scrolls away from a name.
+  const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
+  const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);
+  const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts }, choiceWidth, frameWidth);
   const total = items.total ?? 0;
-  const height = rowHeight(columns);
+  const height = rowHeight();
   const look = (): void => {
     const element = frame.current;
     if (!element?.firstElementChild) return;
+    markScrolled(element);
     const first = Math.max(0, Math.floor(element.scrollTop / height) - MARGIN);
     const last = Math.ceil((element.scrollTop + element.clientHeight) / height) + MARGIN;
     if (first !== sight.value.first || last !== sight.value.last) sight.value = { first, last };
@@ -334,9 +164,9 @@ export function RunTable(props: Props) {
   useHovered(frame);
   const first = Math.min(sight.value.first, Math.max(0, total - 1));
   const last = Math.min(total - 1, sight.value.last || Math.ceil(innerHeight / height));
-  const rows: number[] = [];
-  for (let index = first; index <= last; index++) rows.push(index);
-  const now = useNow(rows.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
+  const indexes: number[] = [];
+  for (let index = first; index <= last; index++) indexes.push(index);
+  const now = useNow(indexes.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
   const width = columns.reduce((sum, column) => sum + column.width, choiceWidth);
   const gap = (count: number) =>
     count > 0 && (
@@ -344,10 +174,11 @@ export function RunTable(props: Props) {
         <td colSpan={columns.length + 1} class="gap" />
       </tr>
     );
+  const shared = { ...props, columns, pins, height };
   const row = (index: number) => {
     const item = items.at(index);
-    if (item?.group) return <GroupRow key={index} group={item.group} index={index} columns={columns} closed={props.closed} colors={props.colors} />;
-    if (item) return <RunRow key={index} {...props} columns={columns} index={index} run={item.run} now={now} />;
+    if (item?.group) return <GroupRow key={index} {...shared} group={item.group} index={index} />;
+    if (item) return <RunRow key={index} {...shared} index={index} isCursor={index === cursor.value} run={item.run} now={now} />;
     return (
       <tr key={index} style={{ height: `${height}px` }} aria-rowindex={index + 2}>
         <td colSpan={columns.length + 1} class="quiet">
@@ -358,9 +189,11 @@ export function RunTable(props: Props) {
   };
   // The width is known before the table is drawn, so that it is laid out once; a scroll bar would change it.
   const isLong = total * height > innerHeight;
+  const least = Math.min(LEAST_HEIGHT, HEAD_HEIGHT + (total + props.top.length) * height);
   return (
     <div
       class={`table-frame table-tall ${isLong ? 'table-long' : ''}`}
+      style={{ minHeight: `${least}px`, scrollPaddingLeft: `${pinnedWidth}px` }}
       ref={host}
       onScroll={look}
       tabIndex={0}
@@ -375,17 +208,17 @@ export function RunTable(props: Props) {
               <col key={column.key} style={{ width: `${column.width}px` }} />
             ))}
           </colgroup>
-          <Head columns={columns} sorts={props.sorts} sort={props.sort} pins={pins} chosen={props.chosen} />
+          <Head {...shared} total={total} />
           {props.top.length > 0 && (
             <tbody class="top-rows">
               {props.top.map((run) => (
-                <RunRow key={run.id} {...props} columns={columns} index={undefined} run={run} now={now} />
+                <RunRow key={run.id} {...shared} index={undefined} isCursor={false} run={run} now={now} />
               ))}
             </tbody>
           )}
           <tbody>
             {gap(first)}
-            {rows.map(row)}
+            {indexes.map(row)}
             {gap(total - 1 - last)}
           </tbody>
         </table>

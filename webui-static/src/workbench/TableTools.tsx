@@ -1,5 +1,5 @@
 // Tools of a run table: columns, groups, saved views.
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -9,6 +9,7 @@ import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import { column } from './columns';
+import { onPhone } from '../phone';
 import { mayHeat } from './heat';
 import { isOpen, type RunKind } from './runs';
 import type { View } from './view';
@@ -179,13 +180,19 @@ function SavedViews() {
   );
 }
 
-export function TableTools(props: Props) {
+// `single`: there is one run, which needs no groups. `selects`: rows have check boxes on a phone.
+export function TableTools(props: Props & { single: boolean; selects: Signal<boolean> }) {
   const host = useRef<HTMLDivElement>(null);
   useClosing(host);
-  const { kind, view, change } = props;
+  const { kind, view, change, single, selects } = props;
   return (
     <div class="table-tools" ref={host}>
-      <Groups {...props} />
+      {onPhone() && !single && (
+        <button type="button" aria-pressed={selects.value} onClick={() => (selects.value = !selects.value)}>
+          Select
+        </button>
+      )}
+      {!single && <Groups {...props} />}
       <ColumnPicker {...props} />
       <SavedViews />
       {kind === 'experiment' && (

@@ -3,9 +3,9 @@
 import { grouped } from '../format';
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { colorsOf, useColors } from '../colors';
+import { colorsOf, seriesColors, useColors } from '../colors';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
@@ -20,8 +20,9 @@ import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
 import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
-import { drawnRuns, MAX_DRAWN, numbered } from './selection';
+import { drawnRuns, MAX_DRAWN, withRows } from './selection';
 import { TableTools } from './TableTools';
+import { TrialActions } from './TrialActions';
 import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
 
 export const LAYOUTS = ['table', 'both', 'panels'] as const;
@@ -43,7 +44,7 @@ interface Props {
   chosen?: Signal<ReadonlyMap<number, Run>>;
   first?: Layout; // without a choice in the address
   none: ComponentChildren; // shown without rows
-  bulk?: ComponentChildren; // actions on chosen rows
+  bulk?: ComponentChildren; // actions on selected rows
   search?: ComponentChildren; // the panels of the search
 }
 
@@ -100,18 +101,19 @@ function Splitter() {
   );
 }
 
-// The colors of the drawn runs, or of the groups that they belong to.
-function useRunColors(drawn: readonly Run[], groups: readonly Group[]): Map<number, string> {
+// The color of each run by its id, or that of its group.
+function useColorOf(groups: readonly Group[]): (id: number) => string {
   const theme = useColors();
-  const before = useRef<ReadonlyMap<number, number>>(new Map());
-  const ids = drawn.map(({ id }) => id).join();
   return useMemo(() => {
     const byGroup = new Map(groups.flatMap(({ runs }, at) => runs.map(({ id }) => [id, at] as const)));
-    if (groups.length === 0) before.current = numbered(before.current, drawn.map(({ id }) => id));
-    const numbers = drawn.map(({ id }) => (groups.length > 0 ? byGroup.get(id) : before.current.get(id)) ?? 0);
-    const colors = colorsOf(numbers);
-    return new Map(drawn.map(({ id }, at) => [id, colors[at] ?? '']));
-  }, [ids, theme, groups]);
+    const ofGroups = seriesColors(groups.length);
+    const known = new Map<number, string>();
+    return (id: number): string => {
+      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorsOf([id])[0]) ?? '';
+      known.set(id, color);
+      return color;
+    };
+  }, [theme, groups]);
 }
 
 // A phone has no room for table and panels beside each other.
@@ -129,29 +131,40 @@ function LayoutChoice({ layout }: { layout: Layout }) {
   );
 }
 
-// Tells what the table shows, and draws more.
-function Drawing(props: { drawn: number; found: readonly Run[]; change: (part: Partial<View>) => void }) {
-  const { drawn, found, change } = props;
-  const all = found.slice(0, MAX_DRAWN);
+// The number of shown runs, with buttons that show and hide all.
+function Drawing(props: { drawn: number; found: readonly Run[]; showAll: (shown: boolean) => void }) {
+  const { drawn, found, showAll } = props;
+  const most = Math.min(found.length, MAX_DRAWN);
   return (
     <span class="quiet drawing">
-      {drawn} drawn
-      {drawn < all.length && (
-        <button type="button" class="plain" onClick={() => change({ drawn: all.map(({ id }) => id) })}>
-          Draw {found.length <= MAX_DRAWN ? `all ${all.length}` : `the first ${MAX_DRAWN}`}
+      {drawn} shown
+      {drawn < most && (
+        <button type="button" class="plain" onClick={() => showAll(true)}>
+          Show {found.length <= MAX_DRAWN ? `all ${most}` : `the first ${MAX_DRAWN}`}
         </button>
       )}
       {drawn > 0 && (
-        <button type="button" class="plain" onClick={() => change({ drawn: [] })}>
-          Draw none
+        <button type="button" class="plain" onClick={() => showAll(false)}>
+          Hide all
         </button>
       )}
     </span>
   );
 }
 
+// The selected rows, which keep the states of their rows; undefined where rows have no check boxes: on a phone until
+// they are asked for, and with a single run. `own` belongs to the page that acts on them.
+function useChosen(own: Props['chosen'], rows: readonly Run[], asked: boolean, single: boolean): Required<Props>['chosen'] | undefined {
+  const local = useSignal<ReadonlyMap<number, Run>>(new Map());
+  const chosen = own ?? local;
+  useEffect(() => {
+    chosen.value = withRows(chosen.value, rows);
+  });
+  return single || (onPhone() && !asked) ? undefined : chosen;
+}
+
 export function Workbench(props: Props) {
-  const { kind, source, chosen } = props;
+  const { kind, source } = props;
   const { query, setQuery } = useQuery();
   const own = readView(query);
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
@@ -159,6 +172,7 @@ export function Workbench(props: Props) {
   const closed = useSignal<ReadonlySet<string>>(new Set());
   // On a phone a button shows the tools of table and charts.
   const hasTools = useSignal(false);
+  const selects = useSignal(false);
   const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
   const body = useAbove();
   const groupKeys = view.groups.join();
@@ -171,7 +185,11 @@ export function Workbench(props: Props) {
   const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
   const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
-  const colors = useRunColors(drawn, groups);
+  const colorOf = useColorOf(groups);
+  const shownIds = new Set(drawn.map(({ id }) => id));
+  const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
+  const chosen = useChosen(props.chosen, loaded, selects.value, single);
+  const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
   const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
   const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
@@ -193,23 +211,26 @@ export function Workbench(props: Props) {
   // Rows that the master has not sent yet are undefined.
   const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
   return (
-    <div class={`workbench layout-${shown} of-${kind} ${hasTools.value ? '' : 'no-tools'}`}>
+    <div class={`workbench layout-${shown} of-${kind} ${single ? 'single' : ''} ${hasTools.value ? '' : 'no-tools'}`}>
       <div class="workbench-bar">
         {props.title}
-        <QueryField
-          label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
-          value={view.text}
-          known={source.known}
-          valuesOf={(key) => valuesOf(loaded, key, kind)}
-          say={(text) => change({ text })}
-        />
-        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} />
+        {!single && (
+          <QueryField
+            label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
+            value={view.text}
+            known={source.known}
+            valuesOf={(key) => valuesOf(loaded, key, kind)}
+            say={(text) => change({ text })}
+          />
+        )}
+        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} />
         <LayoutChoice layout={layout} />
         {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} />}
         <Options open={hasTools} />
       </div>
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
       {props.bulk}
+      {kind === 'trial' && chosen && <TrialActions chosen={chosen} change={change} />}
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
         {shown !== 'panels' && (
           <div class="workbench-table">
@@ -219,12 +240,18 @@ export function Workbench(props: Props) {
               <RunTable
                 label={kind === 'trial' ? 'Trials' : 'Experiments'}
                 items={items ?? paged}
+                all={found}
+                beside={shown === 'both'}
+                single={single}
+                groupedBy={view.groups}
                 columns={columns}
                 sorts={view.sorts}
                 pins={view.pins}
                 heat={heatOf(view.heat, view.heat.length > 0 ? loaded : [])}
                 chosen={chosen}
-                colors={colors}
+                shown={shownIds}
+                colorOf={colorOf}
+                showAll={showAll}
                 closed={closed}
                 draw={draw}
                 top={top}
@@ -246,14 +273,14 @@ export function Workbench(props: Props) {
             kind={kind}
             drawn={drawn}
             rows={loaded}
-            colors={colors}
+            colors={new Map(drawn.map(({ id }) => [id, colorOf(id)]))}
             groups={groups}
             objective={props.objective}
             keyed={layout === 'panels'}
             setTests={setTests}
             query={source.query}
             search={props.search}
-            drawing={<Drawing drawn={drawn.length} found={found} change={change} />}
+            drawing={single ? null : <Drawing drawn={drawn.length} found={found} showAll={showAll} />}
           />
         )}
       </div>

@@ -5,6 +5,7 @@ import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
 import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, progressOf, span } from '../format';
 import { paths } from '../address';
+import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
 import { experimentTitle, hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
 
@@ -15,6 +16,8 @@ export interface Column {
   number?: boolean;
   text?: (value: number) => string; // with the decimal places of the column
   deviating?: boolean; // has room for the deviations of groups
+  class?: string; // of its cells
+  beside?: Column | undefined; // the column whose values are part of this one's cells
   of?: RunKind; // only in tables of these
   cell: (run: Run, nowMs: number) => ComponentChildren;
 }
@@ -35,6 +38,37 @@ const Best = ({ run, format }: { run: Run; format: typeof digits }) => {
   );
 };
 
+// Rows with the names that are compared, and the characters that names with the same beginning share.
+const COMPARED_NAMES = 500;
+const SHARED = 10;
+
+// The names that another one begins like: only those keep their end where they are shortened.
+function siblings(names: readonly string[]): ReadonlySet<string> {
+  const found = new Map<string, Set<string>>();
+  for (const name of names) {
+    const start = name.slice(0, SHARED);
+    found.set(start, (found.get(start) ?? new Set()).add(name));
+  }
+  return new Set([...found.values()].flatMap((all) => (all.size > 1 ? [...all] : [])));
+}
+
+const titleOf = ({ kind, experiment }: Run): string => (kind === 'trial' ? experimentTitle(experiment) : experiment.name || `Experiment ${experiment.id}`);
+
+// The name of an experiment, as a link.
+function Title({ run, alike = NONE }: { run: Run; alike?: ReadonlySet<string> }) {
+  const { kind, experiment } = run;
+  const text = titleOf(run);
+  return (
+    <span class="named">
+      <a href={paths.experiment(experiment.id)} title={text} aria-label={experiment.name ? text : undefined}>
+        {alike.has(text) ? <Name text={text} /> : <Name text={text} end="" />}
+      </a>
+      {kind === 'experiment' && experiment.archived && <Archived />}
+    </span>
+  );
+}
+const NONE: ReadonlySet<string> = new Set();
+
 const count = (key: string, title: string, width: number, of?: RunKind): Column => ({
   key,
   title,
@@ -49,38 +83,15 @@ const word = (key: string, title: string, width: number): Column => ({ key, titl
 const placed = (places: number | undefined) => (value: number): string => (places && !metric(value).includes('e') ? value.toFixed(places) : metric(value));
 
 // The progress of a run, 0..1.
-const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
+export const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
 
 // Rows with the values that decide how a column is aligned.
 const SAMPLE = 50;
 
 const FIXED: Column[] = [
   { key: 'id', title: 'ID', width: 60, number: true, cell: (run) => (run.kind === 'trial' ? <a href={paths.trial(run.id)}>{run.id}</a> : run.id) },
-  {
-    key: 'name',
-    title: 'Name',
-    width: 220,
-    of: 'experiment',
-    cell: ({ experiment }) => (
-      <span class="named">
-        <a href={paths.experiment(experiment.id)} title={experiment.name} aria-label={experiment.name || undefined}>
-          <Name text={experiment.name || `Experiment ${experiment.id}`} />
-        </a>
-        {experiment.archived && <Archived />}
-      </span>
-    ),
-  },
-  {
-    key: 'experiment',
-    title: 'Experiment',
-    width: 200,
-    of: 'trial',
-    cell: ({ experiment }) => (
-      <a href={paths.experiment(experiment.id)} title={experiment.name}>
-        <Name text={experimentTitle(experiment)} />
-      </a>
-    ),
-  },
+  { key: 'name', title: 'Name', width: 240, of: 'experiment', cell: (run) => <Title run={run} /> },
+  { key: 'experiment', title: 'Experiment', width: 240, of: 'trial', cell: (run) => <Title run={run} /> },
   word('description', 'Description', 260),
   {
     key: 'tags',
@@ -160,9 +171,14 @@ const idWidth = (runs: readonly Run[]): number =>
 // The format of the searcher metric in the table of these rows, and in the comparison of some of them.
 export const bestFormat = (runs: readonly Run[]): typeof digits => metricColumn(runs.slice(0, SAMPLE).map((run) => valueOf(run, BEST)));
 
-// An open column as wide as its values, with the points of its numbers below each other, and as text if none of the rows has a number in it.
+// A column for these rows: an open one is as wide as its values, with the points of its numbers below each other, and
+// text if none of the rows has a number in it; names that begin alike keep their ends.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (one.key === 'id') return { ...one, width: idWidth(runs) };
+  if (NAMES.includes(one.key)) {
+    const alike = siblings(runs.slice(0, COMPARED_NAMES).map(titleOf));
+    return { ...one, cell: (run) => <Title run={run} alike={alike} /> };
+  }
   if (!openPrefix(one.key) && one.key !== BEST) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);
   if (values.length === 0) return one;

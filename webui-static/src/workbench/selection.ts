@@ -12,36 +12,32 @@ export const hovered = signal<number | undefined>(undefined);
 // The trial of the curves that a run shows; undefined before it is known.
 export const trialOf = (run: Run): number | undefined => run.trial?.id || run.experiment.trialIds[0] || undefined;
 
-// Whether a run has reported a metric. Queued runs have no curves.
+// Whether a run has reported a metric, as far as the row tells. Queued runs have no curves.
 const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
-  kind === 'trial' ? (trial?.totalBatchesProcessed ?? 0) > 0 : experiment.bestTrialSearcherMetric != null;
+  kind === 'trial' ? (trial?.totalBatchesProcessed ?? 0) > 0 : experiment.bestTrialSearcherMetric != null && trial?.bestValidation != null;
 
-// The runs drawn, in the order of the rows: those chosen in the address, or the pinned and the first ones with curves.
+const isRunning = ({ state }: Run): boolean => state === 'STATE_RUNNING';
+
+// The first runs: running ones, then those with curves. Experiments by age, newest first, in any order of the table;
+// trials in its order, which begins with the best.
+function firstRuns(rows: readonly Run[]): Run[] {
+  const aged = rows[0]?.kind === 'experiment' ? [...rows].sort((a, b) => b.id - a.id) : rows;
+  const curved = aged.filter((run) => isRunning(run) || hasCurves(run));
+  const from = curved.length > 0 ? curved : aged;
+  return [...from.filter(isRunning), ...from.filter((run) => !isRunning(run))].slice(0, FIRST_DRAWN);
+}
+
+// The runs drawn, in the order of the rows: those chosen in the address, or the pinned and the first ones.
 export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined, top: readonly number[] = []): Run[] {
   if (chosen === undefined) {
-    const curved = rows.filter(hasCurves);
-    const first = (curved.length > 0 ? curved : rows).slice(0, FIRST_DRAWN);
-    return rows.filter((run) => first.includes(run) || top.includes(run.id));
+    const first = new Set(firstRuns(rows));
+    return rows.filter((run) => first.has(run) || top.includes(run.id));
   }
   const wanted = new Set(chosen);
   return rows.filter(({ id }) => wanted.has(id)).slice(0, MAX_DRAWN);
 }
 
-// Colors as numbers: a drawn run keeps its number, a new one takes the smallest that is free.
-export function numbered(before: ReadonlyMap<number, number>, ids: readonly number[]): Map<number, number> {
-  const kept = new Map(ids.flatMap((id) => (before.has(id) ? [[id, before.get(id) as number] as const] : [])));
-  const used = new Set(kept.values());
-  let free = 0;
-  for (const id of ids) {
-    if (kept.has(id)) continue;
-    while (used.has(free)) free++;
-    used.add(free);
-    kept.set(id, free);
-  }
-  return kept;
-}
-
-// The chosen runs as the rows show them now: the actions offered depend on their states.
+// The selected runs as the rows show them now: the actions offered depend on their states.
 export function withRows(chosen: ReadonlyMap<number, Run>, rows: readonly Run[]): ReadonlyMap<number, Run> {
   if (chosen.size === 0) return chosen;
   const changed = rows.filter((run) => chosen.has(run.id) && chosen.get(run.id) !== run);

@@ -1,0 +1,282 @@
+// Head and rows of a run table: runs, and groups of them.
+import type { Signal } from '@preact/signals';
+import { Icon } from '../components/Icon';
+import { Swatch } from '../components/Swatch';
+import { metric } from '../format';
+import { onPhone } from '../phone';
+import type { Column } from './columns';
+import { spread, type Group } from './groups';
+import type { Heat } from './heat';
+import type { Run } from './runs';
+import { hovered, trialOf } from './selection';
+import type { Sort } from './view';
+
+// Width of the first column: the dot, and a check box before it. On a phone one of them.
+const DOT_WIDTH = 34;
+const BOX_WIDTH = 24;
+const PHONE_WIDTH = 36;
+
+// Properties that all rows share.
+export interface RowProps {
+  columns: Column[];
+  pins: readonly string[]; // leading columns that stay visible
+  heat: Heat;
+  chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows have no check boxes
+  shown: ReadonlySet<number>; // ids of the drawn runs
+  colorOf: (id: number) => string;
+  groupedBy: readonly string[];
+  draw: (run: Run) => void; // draws or removes its curves
+  top: readonly Run[]; // stay below the head while the others scroll
+  pin: (run: Run) => void; // puts a run there or takes it away
+  height: number; // pixels
+}
+
+export const firstWidth = (chosen: RowProps['chosen']): number => (onPhone() ? PHONE_WIDTH : DOT_WIDTH + (chosen ? BOX_WIDTH : 0));
+
+type Placed = Pick<RowProps, 'columns' | 'pins' | 'chosen'>;
+
+// The left offset of a pinned column.
+function pinned({ columns, pins, chosen }: Placed, key: string): { left: string } | undefined {
+  if (!pins.includes(key)) return undefined;
+  const before = columns.slice(0, columns.findIndex((one) => one.key === key)).filter((one) => pins.includes(one.key));
+  return { left: `${before.reduce((sum, one) => sum + one.width, firstWidth(chosen))}px` };
+}
+
+const pinClass = ({ columns, pins }: Placed, key: string): string =>
+  !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
+
+const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
+
+// Two digits: "0.0012", "3.4e-5".
+const deviationText = (value: number): string => (value > 0 && value < 1e-4 ? value.toExponential(1) : metric(Number(value.toPrecision(2))));
+
+export interface HeadProps extends Placed {
+  sorts: readonly Sort[];
+  sort: (column: string, add: boolean) => void;
+  all: readonly Run[]; // the rows that are known
+  total: number;
+  shown: RowProps['shown'];
+  showAll: (shown: boolean) => void;
+}
+
+// The check box of all rows and the eye of all curves.
+function HeadChoice({ chosen, all, total, shown, showAll }: HeadProps) {
+  const count = all.filter(({ id }) => chosen?.value.has(id)).length;
+  const isWhole = all.length > 0 && count === all.length;
+  const drawn = shown.size > 0;
+  const rows = all.length < total ? `the ${all.length} loaded rows` : 'all rows';
+  return (
+    <span class="choice">
+      {chosen && (
+        <label>
+          <input
+            type="checkbox"
+            aria-label="Select all"
+            title={isWhole ? 'Clear the selection' : `Select ${rows}`}
+            checked={isWhole}
+            indeterminate={count > 0 && !isWhole}
+            onChange={() => (chosen.value = new Map(isWhole ? [] : all.map((run) => [run.id, run] as const)))}
+          />
+        </label>
+      )}
+      {!(chosen && onPhone()) && (
+        <button
+          type="button"
+          class="plain all-eye"
+          aria-label="Shown"
+          aria-pressed={drawn}
+          title={drawn ? 'Hide the curves of all runs' : 'Show the curves of all runs'}
+          onClick={() => showAll(!drawn)}
+        >
+          <Icon name="eye" />
+        </button>
+      )}
+    </span>
+  );
+}
+
+function SortButton({ column, sorts, sort }: Pick<HeadProps, 'sorts' | 'sort'> & { column: Column }) {
+  const place = sorts.findIndex((one) => one.column === column.key);
+  const own = sorts[place];
+  return (
+    <button
+      type="button"
+      class="sort"
+      title={`Sort by ${column.title}; with Shift as a further column`}
+      onClick={(event) => sort(column.key, event.shiftKey)}
+    >
+      {column.title}
+      {own && <span aria-hidden="true">{own.descending ? ' ↓' : ' ↑'}</span>}
+      {own && sorts.length > 1 && <sup>{place + 1}</sup>}
+    </button>
+  );
+}
+
+// `single`: one run has nothing to select from or to hide.
+export function Head(props: HeadProps & { single: boolean }) {
+  const { columns, sorts, sort } = props;
+  return (
+    <thead>
+      <tr>
+        <th scope="col">{props.single ? <span class="hidden">Color</span> : <HeadChoice {...props} />}</th>
+        {columns.map((column) => {
+          const own = sorts.find((one) => one.column === column.key);
+          return (
+            <th
+              scope="col"
+              key={column.key}
+              class={`${numberClass(column)} ${pinClass(props, column.key)} ${column.class ?? ''}`}
+              style={pinned(props, column.key)}
+              aria-sort={own ? (own.descending ? 'descending' : 'ascending') : undefined}
+            >
+              <SortButton column={column} sorts={sorts} sort={sort} />
+              {column.beside && <SortButton column={column.beside} sorts={sorts} sort={sort} />}
+            </th>
+          );
+        })}
+      </tr>
+    </thead>
+  );
+}
+
+export function toggled(chosen: ReadonlyMap<number, Run>, run: Run): ReadonlyMap<number, Run> {
+  const next = new Map(chosen);
+  if (!next.delete(run.id)) next.set(run.id, run);
+  return next;
+}
+
+// The check box of a row, its dot and its pin. On a phone the box replaces the dot.
+function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & { run: Run }) {
+  const isTop = top.some(({ id }) => id === run.id);
+  const isShown = shown.has(run.id);
+  const color = colorOf(run.id);
+  return (
+    <span class="choice">
+      {chosen && (
+        <label>
+          <input
+            type="checkbox"
+            aria-label={`Select ${run.kind} ${run.id}`}
+            checked={chosen.value.has(run.id)}
+            onChange={() => (chosen.value = toggled(chosen.value, run))}
+          />
+        </label>
+      )}
+      {!(chosen && onPhone()) && (
+        <button
+          type="button"
+          class="eye"
+          aria-label={`Show ${run.kind} ${run.id}`}
+          aria-pressed={isShown}
+          title={isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}
+          style={isShown ? { background: color, borderColor: color } : { borderColor: color }}
+          onClick={() => draw(run)}
+        />
+      )}
+      <button
+        type="button"
+        class="plain pin"
+        aria-label={`Pin ${run.kind} ${run.id}`}
+        aria-pressed={isTop}
+        title={isTop ? 'Take it back to the other rows' : 'Keep it above the other rows'}
+        onClick={() => pin(run)}
+      >
+        <Icon name="pin" />
+      </button>
+    </span>
+  );
+}
+
+interface RunRowProps extends RowProps {
+  index: number | undefined; // undefined: the row stays below the head
+  isCursor: boolean;
+  run: Run;
+  now: number;
+}
+
+export function RunRow(props: RunRowProps) {
+  const { index, isCursor, run, now, columns, heat, chosen, shown, groupedBy } = props;
+  const isShown = shown.has(run.id);
+  return (
+    <tr
+      style={{ height: `${props.height}px` }}
+      class={`${isCursor ? 'cursor' : ''} ${chosen?.value.has(run.id) ? 'chosen' : ''} ${isShown ? 'drawn' : ''}`}
+      aria-rowindex={index === undefined ? undefined : index + 2}
+      data-id={run.id}
+      data-trial={trialOf(run)}
+      onPointerEnter={() => (hovered.value = isShown ? trialOf(run) : undefined)}
+      onPointerLeave={() => (hovered.value = undefined)}
+    >
+      <td>
+        <RowChoice {...props} />
+      </td>
+      {columns.map((column) => {
+        const more = `${pinClass(props, column.key)} ${column.class ?? ''} ${groupedBy.includes(column.key) ? 'repeated' : ''}`;
+        return column.key === 'name' ? (
+          <th scope="row" key="name" class={more} style={pinned(props, 'name')}>
+            {column.cell(run, now)}
+          </th>
+        ) : (
+          <td key={column.key} class={`${numberClass(column)} ${more} ${heat(column.key, run)}`} style={pinned(props, column.key)}>
+            {column.cell(run, now)}
+          </td>
+        );
+      })}
+    </tr>
+  );
+}
+
+function Mean({ group, column }: { group: Group; column: Column }) {
+  const own = column.number && column.key !== 'id' ? spread(group.runs, column.key) : undefined;
+  if (!own) return null;
+  return (
+    <>
+      {(column.text ?? metric)(own.mean)}
+      {own.count > 1 && <span class="deviation"> ± {deviationText(own.deviation)}</span>}
+    </>
+  );
+}
+
+interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' | 'height'> {
+  group: Group;
+  index: number;
+  closed: Signal<ReadonlySet<string>>; // groups with hidden runs
+}
+
+// A group: its label over the first columns, then mean ± deviation of numeric ones.
+export function GroupRow({ group, index, columns, closed, shown, colorOf, height }: GroupRowProps) {
+  const color = group.runs.some(({ id }) => shown.has(id)) ? colorOf(group.runs[0]?.id ?? 0) : undefined;
+  const open = !closed.value.has(group.key);
+  const toggle = (): void => {
+    const next = new Set(closed.value);
+    if (!next.delete(group.key)) next.add(group.key);
+    closed.value = next;
+  };
+  const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
+  const named = firstNumber < 0 ? columns.length : firstNumber;
+  const beside = columns[0]?.beside;
+  return (
+    <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
+      <th scope="rowgroup" colSpan={named + 1}>
+        <span class="group-head">
+          <button type="button" class="plain" aria-expanded={open} onClick={toggle}>
+            <Icon name={open ? 'down' : 'right'} />
+            {color && <Swatch color={color} />}
+            {group.label}
+          </button>
+          <span class="quiet">{group.runs.length}</span>
+          {beside && (
+            <span class="value">
+              <Mean group={group} column={beside} />
+            </span>
+          )}
+        </span>
+      </th>
+      {columns.slice(named).map((column) => (
+        <td key={column.key} class={numberClass(column)}>
+          <Mean group={group} column={column} />
+        </td>
+      ))}
+    </tr>
+  );
+}
