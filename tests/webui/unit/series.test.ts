@@ -115,7 +115,9 @@ test('ticks of long axes are thousands and millions, and stay different', () => 
   assert.deepEqual(tickTexts('batches', [0, 10000, 20000]), ['0', '10k', '20k']);
   assert.deepEqual(tickTexts('batches', [10000, 10050, 10100]), ['10k', '10.05k', '10.1k']);
   assert.deepEqual(tickTexts('batches', [500000, 1000000, 1500000]), ['500k', '1M', '1.5M']);
-  assert.deepEqual(tickTexts('time', [0, 36000]), ['0s', '10h 00m']);
+  assert.deepEqual(tickTexts('time', [0, 36000]), ['0', '10 h']);
+  assert.deepEqual(tickTexts('time', [0, 30, 60, 90]), ['0', '30 s', '60 s', '90 s']);
+  assert.deepEqual(tickTexts('time', [60, 120, 180]), ['1 min', '2 min', '3 min']);
   assert.deepEqual(tickTexts('epochs', []), []);
 });
 

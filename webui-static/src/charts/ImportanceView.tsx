@@ -4,7 +4,7 @@ import { counted, digits, metric, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
-import { metricOf, type Dimension } from './search';
+import { metricOf, padded, type Dimension } from './search';
 
 // Smaller shares are shown as 0%.
 const MIN_SHARE = 0.001;
@@ -23,7 +23,10 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
-        Importance <span class="quiet">share of the metric's variance that each explains alone</span>
+        <span class="panel-name">Importance</span>
+        <span class="panel-facts">
+          <span>share of the metric's variance that each explains alone</span>
+        </span>
       </figcaption>
       <ul class="plain-list importance">
         {found.map((one) => (
@@ -130,17 +133,21 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   return (
     <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
-        {name} over {x.name} and {y.name}{' '}
-        <span class="quiet">
-          {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
-          {high > low && '; strongest is best'}
+        <span class="panel-name">
+          {name} over {x.name} and {y.name}
+        </span>
+        <span class="panel-facts">
+          <span>
+            {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
+            {high > low && '; strongest is best'}
+          </span>
         </span>
       </figcaption>
       <div class="controls">
-        {choice('hx', 'Across', x)}
-        {choice('hy', 'Up', y)}
+        {choice('hx', 'X', x)}
+        {choice('hy', 'Y', y)}
       </div>
-      {smooth ? <Contour trials={trials} x={x} y={y} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
+      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
     </figure>
   );
 }
