@@ -55,24 +55,24 @@ function BestCheckpoint({ one }: { one: Experiment }) {
   );
 }
 
-// The answer first: state, progress, time left, best metric with its trial and checkpoint.
+// Facts beside the title: progress, time left, best metric with its trial and checkpoint; then the origin.
 function Summary({ one, now }: { one: Experiment; now: number }) {
   const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
   return (
     <div class="state-line">
       <StateBadge state={one.state} />
       {one.archived && <Archived />}
+      {one.bestTrialId != null && (
+        <span class="best">
+          <span class="quiet">{one.searcherMetric}</span> <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
+          <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
+        </span>
+      )}
       {!isEnded(one.state) && <Progress value={progressOf(one)} label="Progress" />}
       <span>
         {span(one.startTime, one.endTime, now)}
         {left !== undefined && <span class="quiet"> · about {duration(left)} left</span>}
       </span>
-      {one.bestTrialId != null && (
-        <span class="best">
-          {one.searcherMetric} <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
-          <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
-        </span>
-      )}
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
       {one.forkedFrom && (
         <span class="quiet">
@@ -80,35 +80,30 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
         </span>
       )}
       {one.projectName && one.projectId !== UNCATEGORIZED && (
-        <span class="quiet">
+        <span class="quiet place">
           in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
         </span>
       )}
-      {one.labels.length > 0 && (
-        <span>
-          {one.labels.map((label) => (
-            <span class="tag" key={label}>
-              {label}
-            </span>
-          ))}
+      {one.labels.map((label) => (
+        <span class="tag" key={label} title={label}>
+          {label}
         </span>
-      )}
+      ))}
     </div>
   );
 }
 
-function Head({ one, reload }: { one: Experiment; reload: () => void }) {
+function Head({ one, reload, brief }: { one: Experiment; reload: () => void; brief: boolean }) {
   const now = useNow(!isEnded(one.state));
+  const name = one.name || `Experiment ${one.id}`;
   return (
     <>
-      <div class="page-head">
-        <div>
-          <p class="quiet">
-            <a href={paths.experiments}>Experiments</a> / {one.id}
-          </p>
-          <h1 title={one.description}>{one.name || `Experiment ${one.id}`}</h1>
-          <Summary one={one} now={now} />
-        </div>
+      <div class={`run-head ${brief ? 'brief' : ''}`}>
+        <p class="quiet">
+          <a href={paths.experiments}>Experiments</a> / {one.id}
+        </p>
+        <h1 title={one.description ? `${name}\n${one.description}` : name}>{name}</h1>
+        <Summary one={one} now={now} />
         <Actions experiment={one} reload={reload} />
       </div>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
@@ -246,7 +241,7 @@ export function ExperimentPage({ id }: { id: number }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head one={one} reload={experiment.reload} />
+      <Head one={one} reload={experiment.reload} brief={tab !== 'Trials'} />
       {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
