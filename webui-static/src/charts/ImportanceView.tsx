@@ -1,6 +1,6 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
-import { counted, digits, metric, percent } from '../format';
+import { counted, digits, metric, metricColumn, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
@@ -41,14 +41,15 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   );
 }
 
-// Numbers with more characters are rounded.
+// Numbers are rounded if one has more characters.
 const LONG_NUMBER = 8;
 
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
   if (one.kind === 'words') {
     const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
-    return word.length > LONG_NUMBER && Number.isFinite(Number(word)) ? metric(Number(word)) : word;
+    const numbers = one.words.map(Number);
+    return numbers.every(Number.isFinite) && one.words.some(({ length }) => length > LONG_NUMBER) ? metricColumn(numbers)(Number(word)) : word;
   }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);

@@ -83,7 +83,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     stroke: colors[i],
     width: isBanded(panel) ? 2.5 : 1.5,
     dash: dashOf(panel, series.group),
-    points: { show: series.x.length === 1 || (dotted && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: colors[i] },
+    // Points of validation are hollow.
+    points: { show: series.x.length === 1 || (dotted && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
   }));
   // Unsmoothed lines, behind the smoothed ones.
   const raw = look.smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];

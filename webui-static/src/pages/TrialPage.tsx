@@ -49,7 +49,7 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
 
-// Hyperparameters beside the headline; the tab has the others.
+// Hyperparameters above the charts; their tab has the others.
 const MAX_VALUES = 8;
 
 function Hparams({ trial }: { trial: Trial }) {
@@ -109,7 +109,6 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
         </div>
         <TrialActions trial={trial} />
       </div>
-      {!brief && <Hparams trial={trial} />}
       {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} />}
     </>
   );
@@ -205,7 +204,15 @@ function Page({ trial }: { trial: Trial }) {
     <>
       <Head trial={trial} experiment={experiment} brief={tab !== 'Metrics'} />
       <Tabs names={TABS} current={tab} />
-      {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} objective={experiment && { metric: experiment.searcherMetric, smallerIsBetter: smallerIsBetter(experiment) }} />}
+      {tab === 'Metrics' && (
+        <Metrics
+          curves={[{ ...trial, name: '', color: '' }]}
+          single
+          ended={isEnded(trial.state)}
+          objective={experiment && { metric: experiment.searcherMetric, smallerIsBetter: smallerIsBetter(experiment) }}
+          lead={<Hparams trial={trial} />}
+        />
+      )}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} metricName={experiment?.searcherMetric} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
