@@ -2,7 +2,7 @@
 // options are part of the address.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { seriesColors, useColors } from '../colors';
+import { colorsOf, useColors } from '../colors';
 import { useFilled } from '../components/above';
 import { Icon } from '../components/Icon';
 import { ErrorNote } from '../components/notes';
@@ -81,7 +81,7 @@ export interface Curve {
   id: number; // of the trial
   startTime?: string | null | undefined;
   name: string;
-  color: string; // '': that of the first series
+  color: string; // '': that of the trial's id
 }
 
 interface Groups {
@@ -212,7 +212,7 @@ export function Metrics(props: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
-  const plain = useMemo(() => seriesColors(1)[0] ?? '', [theme]);
+  const plain = useMemo(() => colorsOf([ids[0] ?? 0])[0] ?? '', [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
   const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
     <div class={`charts charts-${size}`} ref={of ?? null} onDblClick={() => zoom && setQuery({ zoom: '' })}>

@@ -13,11 +13,11 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
-import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
+import { Archived, ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { Yaml } from '../components/Yaml';
-import { bytes, counted, duration, grouped, isEnded, metricAlone, progressOf, remaining, sorted, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, metricAlone, percent, progressOf, remaining, sorted, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -49,18 +49,25 @@ function BestCheckpoint({ one }: { one: Experiment }) {
   );
   if (!live.data) return null;
   return (
-    <a href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`} download title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}>
-      <Icon name="download" /> checkpoint
+    <a
+      href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`}
+      download
+      aria-label="Best checkpoint"
+      title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}
+    >
+      <Icon name="download" />
     </a>
   );
 }
 
-// Facts beside the title: progress, time left, best metric with its trial and checkpoint; then the origin.
+// Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin and labels.
 function Summary({ one, now }: { one: Experiment; now: number }) {
-  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
+  const progress = progressOf(one);
+  const left = one.state === 'STATE_RUNNING' ? remaining(progress, one.startTime, now) : undefined;
   return (
     <div class="state-line">
-      <StateBadge state={one.state} />
+      <StateBadge state={one.state} progress={progress} />
+      {!isEnded(one.state) && progress !== undefined && <span>{percent(progress)}</span>}
       {one.archived && <Archived />}
       {one.bestTrialId != null && (
         <span class="best">
@@ -68,20 +75,14 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
           <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
         </span>
       )}
-      {!isEnded(one.state) && <Progress value={progressOf(one)} label="Progress" />}
       <span>
         {span(one.startTime, one.endTime, now)}
-        {left !== undefined && <span class="quiet"> · about {duration(left)} left</span>}
+        {left !== undefined && <span class="quiet"> · {duration(left)} left</span>}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
       {one.forkedFrom && (
         <span class="quiet">
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
-        </span>
-      )}
-      {one.projectName && one.projectId !== UNCATEGORIZED && (
-        <span class="quiet place">
-          in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
         </span>
       )}
       {one.labels.map((label) => (
@@ -100,7 +101,12 @@ function Head({ one, reload, brief }: { one: Experiment; reload: () => void; bri
     <>
       <div class={`run-head ${brief ? 'brief' : ''}`}>
         <p class="quiet">
-          <a href={paths.experiments}>Experiments</a> / {one.id}
+          {one.projectName && one.projectId !== UNCATEGORIZED ? (
+            <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
+          ) : (
+            <a href={paths.experiments}>Experiments</a>
+          )}{' '}
+          <span>/ {one.id}</span>
         </p>
         <h1 title={one.description ? `${name}\n${one.description}` : name}>{name}</h1>
         <Summary one={one} now={now} />
@@ -115,6 +121,7 @@ const Details = ({ one }: { one: Experiment }) => (
   <Facts
     facts={[
       ['ID', one.id],
+      ['Labels', one.labels.join(', ')],
       ['Description', one.description],
       ['Started', <Time at={one.startTime} />],
       ['User', one.username],

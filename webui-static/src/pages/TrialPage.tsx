@@ -85,7 +85,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
     <>
       <div class={`run-head ${brief ? 'brief' : ''}`}>
         <p class="quiet">
-          <a href={paths.experiments}>Experiments</a> /{' '}
+          <a href={paths.experiments}>Experiments</a> <span>/</span>{' '}
           <a href={paths.experiment(trial.experimentId)} title={name}>
             {name}
           </a>
