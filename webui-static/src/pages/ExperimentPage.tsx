@@ -67,7 +67,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
   return (
     <div class="state-line">
       <StateBadge state={one.state} progress={progress} />
-      {!isEnded(one.state) && progress !== undefined && <span>{percent(progress)}</span>}
+      {!isEnded(one.state) && progress !== undefined && <span class="part">{percent(progress)}</span>}
       {one.archived && <Archived />}
       {one.bestTrialId != null && (
         <span class="best">
