@@ -231,8 +231,8 @@ const looking = [
   [
     'the choice of charts is in the address and survives a reload',
     async () => {
-      const chips = page.getByRole('group', { name: 'Metrics shown' });
-      await chips.getByRole('button', { name: 'grad_norm' }).click();
+      await page.getByLabel('Find metrics').focus();
+      await page.getByRole('group', { name: 'Metrics shown' }).getByLabel('grad_norm').uncheck();
       await until(() => document.querySelector('figure[data-panel="grad_norm"]') === null);
       assert.equal(new URL(page.url()).searchParams.get('charts'), `accuracy,${NAME_PROBE},loss`);
       await page.reload();
@@ -284,10 +284,13 @@ const looking = [
     async () => {
       await page.goto(`${cluster.url}/det/experiments/1?charts=loss&x=time&log=1&smooth=0.6`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
-      assert.ok(await page.getByRole('checkbox', { name: 'Log scale' }).isChecked());
-      assert.equal(await page.getByLabel('Axis').inputValue(), 'time');
-      await page.getByLabel('Axis').selectOption('batches');
+      await page.locator('summary', { hasText: 'Axes' }).click();
+      assert.ok(await page.getByRole('checkbox', { name: 'Log y' }).isChecked());
+      assert.equal(await page.locator('.axes-slider output').textContent(), '0.60');
+      assert.equal(await page.getByLabel('X axis').inputValue(), 'time');
+      await page.getByLabel('X axis').selectOption('batches');
       await until(() => !new URLSearchParams(location.search).has('x'));
+      await page.keyboard.press('Escape');
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       const box = await page.locator('figure[data-panel="loss"] .u-over').boundingBox();
       const fetched = page.waitForRequest((request) => /startBatches=\d+&endBatches=\d+/.test(request.url()));

@@ -356,7 +356,7 @@ const steering = [
 
 const looking = [
   [
-    'a search shows its trials, its rungs and its hyperparameters',
+    'a search shows its trials, its stages and its hyperparameters',
     async () => {
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}`);
       await page.waitForSelector('figure[data-panel="loss"] canvas');
@@ -367,7 +367,7 @@ const looking = [
       await audit('many-trials');
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=search`);
       await page.waitForSelector('figure[data-panel="search"] circle');
-      const table = await page.$$eval('[aria-label="Rungs"] tbody tr', (all) =>
+      const table = await page.$$eval('[aria-label="Stages"] tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );
       assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
@@ -378,7 +378,7 @@ const looking = [
       assert.equal((await page.$$('figure')).length, 9); // With the history of the metric and the Pareto front.
       await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
       assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);
-      await page.getByLabel('Across').selectOption('width');
+      await page.locator('figure[data-panel="contour"]').getByLabel('X', { exact: true }).selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
     },

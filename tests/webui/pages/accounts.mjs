@@ -31,7 +31,7 @@ export const accounts = [
       await page.getByRole('button', { name: 'Move…' }).click();
       await dialog().getByLabel('Project').selectOption(`team ${PROBE} / vision ${PROBE}`);
       await save('Move');
-      await page.locator('.state-line').getByRole('link', { name: 'vision' }).click();
+      await page.locator('.run-head').getByRole('link', { name: 'vision' }).click();
       await page.waitForURL(project);
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 1);
       await audit('project');

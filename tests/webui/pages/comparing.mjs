@@ -46,7 +46,7 @@ export const comparing = [
     async () => {
       await open(`${COMPARED}&layout=panels&charts=grad_norm,loss,accuracy`);
       await until(() => document.querySelector('figure[data-panel="grad_norm"]')?.ariaLabel.includes('number 2'));
-      const key = page.getByRole('list', { name: 'Trials drawn' });
+      const key = page.getByRole('list', { name: 'Trials shown' });
       assert.equal(await key.getByRole('link').count(), 3);
       const colors = await key.locator('.swatch').evaluateAll((all) => all.map((swatch) => getComputedStyle(swatch).backgroundColor));
       assert.equal(new Set(colors).size, 3);
@@ -59,10 +59,13 @@ export const comparing = [
       const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
       assert.equal(values.length, 3);
       assert.deepEqual(values, [...values].sort((a, b) => b - a));
+      await page.locator('summary', { hasText: 'Axes' }).click();
       await page.getByLabel('Smoothing').fill('0.9');
       await until(() => location.search.includes('smooth=0.9'));
+      await page.keyboard.press('Escape');
       await plot.hover({ position: { x: width * 0.25, y: 80 } });
       await hovered.locator('td.quiet').first().waitFor();
+      await page.locator('summary', { hasText: 'Axes' }).click();
       await page.getByLabel('Smoothing').fill('0');
     },
   ],

@@ -105,11 +105,16 @@ export const media = [
       await until(() => location.search.includes('step=10'));
       assert.equal(await page.$('main img'), null);
       assert.equal(await page.textContent('.markdown h1, .markdown h2, .markdown h3'), 'Head');
+      // An entry of an earlier step names it, and is pale.
+      assert.equal(await page.locator('.media-older').count(), await page.locator('td p', { hasText: 'from step' }).count());
       await page.reload();
       await untilBright(2, 210);
       // On a phone a run has a line of its own with its whole name.
       await page.setViewportSize({ width: 390, height: 844 });
       await page.reload();
+      // Images of any number of runs are a wall there.
+      await page.locator('.wall li').first().waitFor();
+      await page.getByRole('group', { name: 'Form of media' }).getByRole('button', { name: 'Table' }).click();
       await untilBright(2, 210);
       const names = await page.locator('.media-head a').evaluateAll((all) => all.map((one) => [one.innerText === one.title, one.getBoundingClientRect().right <= innerWidth - 24]));
       assert.deepEqual(names, [[true, true], [true, true]]);

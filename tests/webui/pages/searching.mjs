@@ -1,4 +1,4 @@
-// Checks of a search with brackets: each is drawn with its own rungs and trials.
+// Checks of a search with brackets: each is drawn as a schedule with its own stages (rungs) and trials.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { audit, cluster, here, page, until } from '../driver.mjs';
@@ -20,7 +20,7 @@ const pictures = () => page.locator('figure[data-panel="search"]');
 
 export const searching = [
   [
-    'a search by halving is drawn a bracket each, with its rungs and its own trials',
+    'a search by halving is drawn a schedule for each bracket, with its stages and its own trials',
     async () => {
       const context = cluster.folder('searching', {
         'const.yaml': config(),
@@ -30,17 +30,17 @@ export const searching = [
       await open(`experiments/${id}?panels=search`);
       await pictures().nth(1).locator('circle').first().waitFor();
       assert.deepEqual(
-        await pictures().locator('figcaption').evaluateAll((all) => all.map((one) => one.firstChild.textContent)),
-        ['Bracket 1 of 2', 'Bracket 2 of 2'],
+        await pictures().locator('figcaption').evaluateAll((all) => all.map((one) => one.firstElementChild.textContent)),
+        ['Schedule 1 of 2', 'Schedule 2 of 2'],
       );
       // Rungs of the two brackets: 40 and 80 batches, and 80 alone. New trials at a rung are drawn by events,
       // without a reload.
       const cells = () =>
-        page.getByRole('region', { name: 'Rungs' }).locator('tbody tr').evaluateAll((all) =>
+        page.getByRole('region', { name: 'Stages' }).locator('tbody tr').evaluateAll((all) =>
           all.map((row) => [...row.children].map((cell) => cell.textContent)),
         );
       await until(() => [...document.querySelectorAll('.state-line .state')].some((one) => one.textContent === 'Completed'));
-      await until(() => [...document.querySelectorAll('[aria-label="Rungs"] tbody tr')].every((row) => Number(row.children[3].textContent) > 0));
+      await until(() => [...document.querySelectorAll('[aria-label="Stages"] tbody tr')].every((row) => Number(row.children[3].textContent) > 0));
       const rows = await cells();
       assert.deepEqual(rows.map((row) => row.slice(0, 3)), [['1', '1', '40'], ['1', '2', '80'], ['2', '1', '80']]);
       assert.equal(rows[0][4], rows[1][3], 'trials that continued reached the next rung');
@@ -52,9 +52,9 @@ export const searching = [
       // All trials end with the same metric: charts of its variation are left out.
       await page.getByText('All trials have the same accuracy').waitFor();
       assert.equal(await page.locator('figure').count(), 1);
-      const axes = await page.$$eval('figure[data-panel="parallel"] g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
+      const axes = await page.$$eval('figure[data-panel="parallel"] svg > g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
       assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);
-      assert.deepEqual(axes[1], ['learning_rate', '0.1', '0.6', '1']);
+      assert.deepEqual(axes[1], ['learning_rate', '0.2', '0.4', '0.6', '0.8', '1.0']);
       assert.deepEqual(axes[2], ['accuracy', '0.23407']);
       await audit('hyperparameters-words');
     },

@@ -86,7 +86,7 @@ export const trial = [
       await open('trials/2?tab=profiler');
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
-      const uneven = 'Rank 0 is unlike the others: GPU 0 is used 96%, the others 41%. The others may wait for it.';
+      const uneven = 'GPU 0 is much busier than the others (96 % vs 41 %). They may wait for it.';
       await open('trials/1');
       await untilText(uneven);
       await open('trials/1?tab=profiler');
@@ -99,7 +99,7 @@ export const trial = [
       assert.equal(await page.$('figure[data-panel="backward"]'), null);
       assert.equal(await page.$('select'), null); // System metrics are drawn over time.
       const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
-      assert.match(spent, /^waiting for slots: \d+s; from a slot to the first report: \d+s; training[^;]*: (\d+m )?\d+s(; runs that a later run repeated: (\d+m )?\d+s)?$/);
+      assert.match(spent, /^waiting for slots: \d+s; starting up: \d+s; training[^;]*: (\d+m )?\d+s(; lost to restarts: (\d+m )?\d+s)?$/);
       assert.ok((await page.$$('figure[data-panel="spent"] rect')).length >= 2);
       const told = Number((await page.getAttribute('figure[data-panel="batches per second"]', 'aria-label')).match(/training ([\d.]+)/)[1]);
       const own = Number(sql(`SELECT (max(steps_completed) - min(steps_completed)) / extract(epoch FROM max(reported) - min(reported))

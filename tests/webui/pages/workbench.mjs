@@ -27,14 +27,15 @@ export const workbench = [
       const color = await background(page.getByRole('button', { name: `Show trial ${trial}` }));
       assert.equal(new URL(page.url()).searchParams.get('drawn').split(',').length, TRIALS - 1);
       await page.getByRole('button', { name: 'Charts', exact: true }).click();
-      const key = page.getByRole('list', { name: 'Trials drawn' });
+      const key = page.getByRole('list', { name: 'Trials shown' });
       await key.waitFor();
       const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
       assert.equal(await background(swatch), color);
       await page.getByRole('button', { name: 'Both', exact: true }).click();
+      await page.locator('summary', { hasText: `${TRIALS - 1} runs` }).click();
       await page.getByRole('button', { name: 'Hide all', exact: true }).click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);
-      await page.getByText('No run is drawn').waitFor();
+      await page.getByText('No run is shown').waitFor();
     },
   ],
   [
@@ -77,6 +78,8 @@ export const workbench = [
       const sizes = (await page.locator('tr.group .quiet').allTextContents()).map(Number).filter(Number.isFinite);
       assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
       assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
+      const key = page.getByRole('list', { name: 'Groups drawn' });
+      assert.match(await key.locator('li').first().textContent(), /kind = \w+ \d runs? · [\d.]+/);
       await until(() => /kind = \w+ · (training|validation)/.test(document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? ''));
       // The means end where the single values end.
       const ends = await page.$$eval('table.fixed tbody tr', (all) =>
@@ -125,6 +128,26 @@ export const workbench = [
       await axis.click({ position: { x: 3, y: 10 } });
       await rows(TRIALS);
       await until(() => !location.search.includes('q='));
+    },
+  ],
+  [
+    'the charts of parameters have the colors of the table, or those of the metric with a scale; charts begin high on the page',
+    async () => {
+      await open(`experiments/${search()}?panels=parameters`);
+      await rows(TRIALS);
+      const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
+      const color = await background(page.getByRole('button', { name: `Draw trial ${trial}` }));
+      const line = page.locator(`a[aria-label="Trial ${trial}"] path`).first();
+      assert.equal(await line.evaluate((one) => getComputedStyle(one).stroke), color);
+      await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'metric' }).click();
+      await until(() => location.search.includes('color=metric'));
+      assert.notEqual(await line.evaluate((one) => getComputedStyle(one).stroke), color);
+      for (const [place, most] of [[`experiments/${search()}`, 230], ['experiments', 145]]) {
+        await open(place);
+        await page.locator('figure[data-panel="loss"] canvas').waitFor();
+        const top = await page.$eval('figure.chart', (figure) => figure.getBoundingClientRect().top);
+        assert.ok(top <= most, `the first chart of ${place} begins at ${top}`);
+      }
     },
   ],
   [

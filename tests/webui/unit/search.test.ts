@@ -143,8 +143,8 @@ test('a search is drawn a bracket each, with the rungs that were planned; one wi
   assert.deepEqual(
     all.map((lane) => [lane.title, lane.trials.map((one) => one.id), lane.rungs]),
     [
-      ['Bracket 1 of 2', [1, 2], [{ length: 10, came: 2, wentOn: 1 }, { length: 30, came: 1, wentOn: undefined }]],
-      ['Bracket 2 of 2', [3], [{ length: 90, came: 1, wentOn: undefined }]],
+      ['Schedule 1 of 2', [1, 2], [{ length: 10, came: 2, wentOn: 1 }, { length: 30, came: 1, wentOn: undefined }]],
+      ['Schedule 2 of 2', [3], [{ length: 90, came: 1, wentOn: undefined }]],
     ],
   );
   const [whole] = lanes({ timeMetric: 'batches', brackets: [] }, trials);

@@ -1,7 +1,9 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis } from '../../../webui-static/src/charts/series';
+import { toBands } from '../../../webui-static/src/charts/bands';
+import { bestOf, coinciding, dashOf, keyedGroups, lastOf, sectionsOf } from '../../../webui-static/src/charts/facts';
+import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -115,7 +117,9 @@ test('ticks of long axes are thousands and millions, and stay different', () => 
   assert.deepEqual(tickTexts('batches', [0, 10000, 20000]), ['0', '10k', '20k']);
   assert.deepEqual(tickTexts('batches', [10000, 10050, 10100]), ['10k', '10.05k', '10.1k']);
   assert.deepEqual(tickTexts('batches', [500000, 1000000, 1500000]), ['500k', '1M', '1.5M']);
-  assert.deepEqual(tickTexts('time', [0, 36000]), ['0s', '10h 00m']);
+  assert.deepEqual(tickTexts('time', [0, 36000]), ['0', '10 h']);
+  assert.deepEqual(tickTexts('time', [0, 30, 60, 90]), ['0', '30 s', '60 s', '90 s']);
+  assert.deepEqual(tickTexts('time', [60, 120, 180]), ['1 min', '2 min', '3 min']);
   assert.deepEqual(tickTexts('epochs', []), []);
 });
 
@@ -126,4 +130,55 @@ test('panels are found by words of their names, in any order and case', () => {
   assert.deepEqual(found('acc val'), ['val/Accuracy']);
   assert.deepEqual(found('  val  '), ['val/loss', 'val/Accuracy']);
   assert.deepEqual(found('none'), []);
+});
+
+// Facts in the title of a chart.
+const curve = (trial: number, group: string, y: (number | null)[]): Series => ({
+  label: `trial ${trial}`,
+  group,
+  trial,
+  place: trial,
+  x: y.map((_, at) => at),
+  y,
+  steps: y.map((_, at) => at),
+});
+const panelOf = (...all: Series[]): Panel => ({ name: 'loss', series: all });
+
+test('validation has the same dashes with one trial and with several, and alone', () => {
+  const dash = dashOf(panelOf(curve(1, 'validation', [1])), 'validation');
+  assert.ok(dash);
+  assert.deepEqual(dashOf(panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1])), 'validation'), dash);
+  assert.equal(dashOf(panelOf(curve(1, 'training', [1])), 'training'), undefined);
+  assert.equal(dashOf(panelOf(curve(1, 'gradients', [1])), 'gradients'), undefined);
+  assert.deepEqual(keyedGroups(panelOf(curve(1, 'training', [1]))), []);
+  assert.deepEqual(keyedGroups(panelOf(curve(1, 'validation', [1]))), ['validation']);
+});
+
+test('the last and the best value pass over gaps', () => {
+  assert.equal(lastOf({ y: [1, 3, null] }), 3);
+  assert.equal(lastOf({ y: [null] }), undefined);
+  assert.equal(bestOf({ y: [2, null, 1, 3] }, true), 1);
+  assert.equal(bestOf({ y: [2, null, 1, 3] }, false), 3);
+  assert.equal(bestOf({ y: [] }, true), undefined);
+});
+
+test('curves coincide that have the same points in one group of metrics', () => {
+  const same = panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [1, 2, 3]), curve(3, 'training', [1, 2.5, 3]), curve(1, 'validation', [1, 2, 3]));
+  assert.deepEqual(coinciding(same), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 9, 4, 3]))), []);
+});
+
+test('metrics are in sections by the words before the first slash, whatever their digits', () => {
+  const named = (name: string): Panel => ({ name, series: [] });
+  const all = sectionsOf([named('loss'), named('layer01/norm'), named('layer02/norm'), named('head/bias'), named('accuracy')]);
+  assert.deepEqual(
+    all.map(({ title, panels }) => [title, panels.map(({ name }) => name)]),
+    [['', ['loss', 'accuracy']], ['layer…/', ['layer01/norm', 'layer02/norm']], ['head/', ['head/bias']]],
+  );
+});
+
+test('a group has the mean and the deviation of the last values of its runs, and their curves', () => {
+  const grouped = toBands(panelOf(curve(1, 'training', [1, 2]), curve(2, 'training', [3, 4, 6])), () => ({ place: 0, label: 'a' }));
+  assert.deepEqual(grouped.series[0]?.spread, { count: 2, mean: 4, deviation: Math.sqrt(8) });
+  assert.equal(grouped.members?.length, 2);
 });

@@ -1,7 +1,8 @@
 // Round ticks of axes.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { endMarks, ticks } from '../../../webui-static/src/charts/ticks';
+import { padded, type Dimension } from '../../../webui-static/src/charts/search';
+import { ticks } from '../../../webui-static/src/charts/ticks';
 
 const axis = (kind: 'linear' | 'log' | 'words', min: number, max: number, more: { words?: string[]; isWhole?: boolean } = {}) => ({ kind, words: [], min, max, ...more });
 const texts = (own: ReturnType<typeof axis>, count = 5): string[] => ticks(own, count).map(({ text }) => text);
@@ -44,10 +45,13 @@ test('all ticks lie within the axis; words and constants keep their marks', () =
   assert.deepEqual(texts(axis('linear', 5, 5)), ['5']);
 });
 
-test('the marks of a parallel axis are its ends and a round value between them', () => {
-  const marks = (own: ReturnType<typeof axis>): string[] => endMarks(own).map(({ text }) => text);
-  assert.deepEqual(marks(axis('linear', 8, 48)), ['8', '30', '48']);
-  assert.deepEqual(marks(axis('linear', 60, 4000)), ['60', '2000', '4000']);
-  assert.deepEqual(marks(axis('log', 0.0001, 0.01)), ['0.0001', '0.001', '0.01']);
-  assert.deepEqual(marks(axis('words', 0, 1, { words: ['relu', 'gelu'] })), ['relu', 'gelu']);
+test('the ticks of a wider range are equally precise, and no value of the range lies at its ends', () => {
+  const all = padded({ name: 'accuracy', ...axis('linear', 0.99998, 1) } as Dimension);
+  assert.ok(all.min < 0.99998 && all.max > 1);
+  assert.deepEqual(texts(all), ['0.999980', '0.999985', '0.999990', '0.999995', '1.000000']);
+  assert.deepEqual(texts(padded({ name: 'lr', ...axis('linear', 0.1, 1) } as Dimension)), ['0.2', '0.4', '0.6', '0.8', '1.0']);
+  const log = padded({ name: 'lr', ...axis('log', 0.0001, 0.01) } as Dimension);
+  assert.deepEqual(texts(log), ['0.0001', '0.001', '0.01']);
+  const words = { name: 'act', ...axis('words', 0, 1, { words: ['relu', 'gelu'] }) } as Dimension;
+  assert.equal(padded(words), words);
 });

@@ -1,10 +1,10 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
-import { counted, digits, metric, percent } from '../format';
+import { counted, digits, metric, metricColumn, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
-import { metricOf, type Dimension } from './search';
+import { metricOf, padded, type Dimension } from './search';
 
 // Smaller shares are shown as 0%.
 const MIN_SHARE = 0.001;
@@ -23,7 +23,10 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
-        Importance <span class="quiet">share of the metric's variance that each explains alone</span>
+        <span class="panel-name">Importance</span>
+        <span class="panel-facts">
+          <span>share of the metric's variance that each explains alone</span>
+        </span>
       </figcaption>
       <ul class="plain-list importance">
         {found.map((one) => (
@@ -38,14 +41,15 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
   );
 }
 
-// Numbers with more characters are rounded.
+// Numbers are rounded if one has more characters.
 const LONG_NUMBER = 8;
 
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
   if (one.kind === 'words') {
     const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
-    return word.length > LONG_NUMBER && Number.isFinite(Number(word)) ? metric(Number(word)) : word;
+    const numbers = one.words.map(Number);
+    return numbers.every(Number.isFinite) && one.words.some(({ length }) => length > LONG_NUMBER) ? metricColumn(numbers)(Number(word)) : word;
   }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);
@@ -130,17 +134,21 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   return (
     <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
-        {name} over {x.name} and {y.name}{' '}
-        <span class="quiet">
-          {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
-          {high > low && '; strongest is best'}
+        <span class="panel-name">
+          {name} over {x.name} and {y.name}
+        </span>
+        <span class="panel-facts">
+          <span>
+            {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
+            {high > low && '; strongest is best'}
+          </span>
         </span>
       </figcaption>
       <div class="controls">
-        {choice('hx', 'Across', x)}
-        {choice('hy', 'Up', y)}
+        {choice('hx', 'X', x)}
+        {choice('hy', 'Y', y)}
       </div>
-      {smooth ? <Contour trials={trials} x={x} y={y} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
+      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
     </figure>
   );
 }

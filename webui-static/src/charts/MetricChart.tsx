@@ -3,35 +3,46 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { axisNumber, digits, metric } from '../format';
+import { axisNumber, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
-import { Swatch } from '../components/Swatch';
+import { ChartTitle, summary } from './ChartTitle';
+import { dashOf } from './facts';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
-import { PanelTools } from './PanelTools';
-import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, titleOf, type Look, type Panel } from './series';
+import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, TIME_STEPS, type Look, type Panel } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
 // Pixels that a full screen keeps for the caption.
 const FULL_MARGIN = 72;
-// With more series the text alternative names only their number, and long series are drawn on a grid.
-const NAMED_SERIES = 6;
+// More long series are drawn on a grid.
+const GRID_SERIES = 6;
 // Dots mark the points of few short series only: they would hide the lines.
 const DOTTED_SERIES = 16;
 const DOTTED_POINTS = 8;
+// Pixels of the y axis with labels of usual length: plots beside each other have one width. Pixels right of the plot.
+const Y_AXIS = 56;
+const RIGHT = 16;
+// Least pixels between ticks of the x axis. Batches are whole.
+const X_SPACE = 64;
+const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
+
+// The color of a band, and of the members of a group: they overlap, and the mean lies over them.
+const BAND = 0.14;
+const tint = (color: string): string => faint(color).replace(/0\.3\)$/, `${BAND})`);
 
 const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
 export interface ChartProps {
   panel: Panel;
   look: Look;
-  colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: by group
+  colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: the first one
   zoom: (from: number, to: number) => void; // in axis units
   trials?: number | undefined; // that are drawn; some may not have the metric
+  smallerIsBetter?: boolean | undefined; // the title of the objective's chart has its best value
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
 
@@ -49,13 +60,9 @@ function around(min: number | null, max: number | null): uPlot.Range.MinMax {
 }
 
 const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
-  const own = colors ?? seriesColors(panel.series.length);
-  return panel.series.map((series, at) => own[colors ? series.place : at] ?? '');
+  const own = colors ?? seriesColors(1);
+  return panel.series.map((series) => own[series.place] ?? '');
 };
-
-// Trials have a color each, so groups other than training are dashed, unless the panel has a single group.
-const isDashed = ({ colors, panel }: Pick<ChartProps, 'colors' | 'panel'>, group: string): boolean =>
-  colors !== undefined && group !== 'training' && panel.series.some((series) => series.group !== group);
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
@@ -74,19 +81,27 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   const lines = panel.series.map((series, i) => ({
     label: series.label,
     stroke: colors[i],
-    width: 1.5,
-    dash: isDashed(props, series.group) ? [5, 3] : undefined,
-    points: { show: dotted && series.x.length <= DOTTED_POINTS, size: 5, fill: colors[i] },
+    width: isBanded(panel) ? 2.5 : 1.5,
+    dash: dashOf(panel, series.group),
+    // Points of validation are hollow.
+    points: { show: series.x.length === 1 || (dotted && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
   }));
   // Unsmoothed lines, behind the smoothed ones.
   const raw = look.smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
   const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
   const low = 1 + lines.length + raw.length;
+  const members = (panel.members ?? []).map((one) => ({
+    label: one.label,
+    stroke: faint(props.colors?.[one.place] ?? ''),
+    width: 1,
+    dash: dashOf(panel, one.group),
+    points: { show: false },
+  }));
   return {
     width,
     height: heightOf(look),
-    bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: faint(line.stroke ?? '') })),
-    padding: [TOP_PADDING, null, null, null],
+    bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: tint(line.stroke ?? '') })),
+    padding: [TOP_PADDING, RIGHT, null, 0],
     cursor: {
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
       sync: { key: 'metrics' },
@@ -113,22 +128,24 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
         ...axis,
         grid,
         ticks: grid,
+        ...(look.axis === 'time' ? { incrs: TIME_STEPS } : look.axis === 'batches' ? { incrs: WHOLE_STEPS } : {}),
+        space: X_SPACE,
         label: look.axis,
         labelFont: axis.font,
         labelSize: 16,
         size: 30,
         values: (_, ticks) => tickTexts(look.axis, ticks),
       },
-      // The axis is as wide as its longest label.
+      // Labels that are longer than usual make the axis wider.
       {
         ...axis,
         grid,
         ticks: grid,
-        size: (_: uPlot, words: string[] | null) => Math.max(44, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
+        size: (_: uPlot, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
         values: (_, ticks) => ticks.map(format),
       },
     ],
-    series: [{ label: look.axis }, ...lines, ...raw, ...edges],
+    series: [{ label: look.axis }, ...lines, ...raw, ...edges, ...members],
     hooks: {
       setSelect: [
         (plot: uPlot) => {
@@ -197,44 +214,12 @@ function toData(panel: Panel, look: Look): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const raw = look.smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
+  const members = (panel.members ?? []).map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)) }));
-  const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
+  const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : []), ...members];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
-  if (panel.series.length > NAMED_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
+  if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
   return uPlot.join(tables.map(({ x, y }) => [x, y] as uPlot.AlignedData));
-}
-
-// Text alternative of the chart for screen readers.
-export function summary(panel: Panel): string {
-  if (panel.series.length > NAMED_SERIES) return `Chart of ${titleOf(panel)}: ${panel.series.length} series`;
-  const parts = panel.series.map(({ label, y, steps }) => {
-    const last = y.length - 1;
-    return `${label} ${metric(y[last] ?? 'NaN')} at batch ${steps[last]}`;
-  });
-  return `Chart of ${titleOf(panel)}: ${parts.join('; ')}`;
-}
-
-type Formatted = Pick<ChartProps, 'panel' | 'text'>;
-
-// The newest value of a series.
-function Newest({ panel, text, at }: Formatted & { at: number }) {
-  const value = panel.series[at]?.y.slice(-1)[0];
-  return value == null ? null : <span class="quiet newest">{text ? text(panel.name, value) : metric(value)}</span>;
-}
-
-// The key of a panel with one trial. Panels of several trials share the key of the page.
-function Key({ panel, text }: Formatted) {
-  if (panel.series.length < 2) return null;
-  const colors = colorsOf({ panel, colors: undefined });
-  return (
-    <ul class="plain-list legend">
-      {panel.series.map((series, at) => (
-        <li key={series.label}>
-          <Swatch color={colors[at] ?? ''} /> {series.label} <Newest panel={panel} text={text} at={at} />
-        </li>
-      ))}
-    </ul>
-  );
 }
 
 export function MetricChart(props: ChartProps) {
@@ -244,7 +229,7 @@ export function MetricChart(props: ChartProps) {
   const hover = useSignal<Hover | undefined>(undefined);
   const theme = useColors();
   const shape = [
-    ...panel.series.map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
+    ...[...panel.series, ...(panel.members ?? [])].map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
     theme,
     isBanded(panel),
     look.axis,
@@ -294,27 +279,14 @@ export function MetricChart(props: ChartProps) {
     if (current && current.height !== heightOf(look)) current.setSize({ width: current.width, height: heightOf(look) });
   }, [look.height]);
 
-  const dashed = [...new Set(panel.series.map(({ group }) => group))].filter((group) => isDashed(props, group));
-  const having = new Set(panel.series.map(({ trial }) => trial)).size;
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <figcaption>
-        {titleOf(panel)}
-        {panel.series.length === 1 && <Newest panel={panel} text={props.text} at={0} />}
-        {props.trials !== undefined && having < props.trials && (
-          <span class="quiet having" title={`${having} of ${props.trials} have this metric`}>
-            {having} of {props.trials} have this metric
-          </span>
-        )}
-        {dashed.length > 0 && <span class="quiet newest">{dashed.join(', ')} dashed</span>}
-        <PanelTools panel={panel} axis={look.axis} canvas={() => plot.current?.ctx.canvas} />
-      </figcaption>
+      <ChartTitle {...props} canvas={() => plot.current?.ctx.canvas} />
       <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>
         <div ref={host} />
         <HoverValues at={hover.value} />
       </div>
-      {!props.colors && <Key panel={panel} text={props.text} />}
     </figure>
   );
 }

@@ -2,17 +2,13 @@
 import { useQuery } from '../address';
 import { counted, metric } from '../format';
 import type { Trial } from '../wire';
-import { front, history, points, readGoals, validationNames, writeGoals, type Goal } from './outcomes';
-import { isConstant, ranks, share, type Dimension } from './search';
-import { Scatter, shade } from './Scatter';
+import { front, history, points, readGoals, staircase, validationNames, writeGoals, type Goal } from './outcomes';
+import { usePainting } from './paint';
+import { isConstant, padded, share, type Dimension } from './search';
+import { Scatter } from './Scatter';
 
-const linear = (name: string, values: readonly number[]): Dimension => ({
-  name,
-  kind: 'linear',
-  words: [],
-  min: Math.min(...values),
-  max: Math.max(...values),
-});
+const linear = (name: string, values: readonly number[]): Dimension =>
+  padded({ name, kind: 'linear', words: [], min: Math.min(...values), max: Math.max(...values) });
 
 export interface Props {
   trials: readonly Trial[];
@@ -22,15 +18,15 @@ export interface Props {
 
 function History({ trials, metricName, smallerIsBetter }: Props) {
   const all = history(trials, smallerIsBetter);
+  const painting = usePainting(trials, smallerIsBetter);
   const y = linear(metricName, all.map(({ value }) => value));
   if (all.length < 2 || isConstant(y)) return null;
-  const rank = ranks(trials, smallerIsBetter);
   const x = { ...linear('trials in the order of their start', [1, all.length]), isWhole: true };
   const dots = all.map(({ trial, value }, at) => ({
     trial,
     x: share(x, at + 1),
     y: share(y, value),
-    shade: shade(rank.get(trial.id)),
+    paint: painting.of(trial.id),
     title: `trial ${trial.id}: ${metric(value)}`,
   }));
   // Steps: the best value stays until a better one.
@@ -54,6 +50,7 @@ const SMALLER = /loss|error|perplexity|time|latency|mse|mae/i;
 
 function Pareto({ trials, metricName, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
+  const painting = usePainting(trials, smallerIsBetter);
   const names = varying(trials);
   const [other] = names.filter((name) => name !== metricName);
   if (names.length < 2 || other === undefined) return null;
@@ -62,7 +59,6 @@ function Pareto({ trials, metricName, smallerIsBetter }: Props) {
   const goals = wanted?.every(({ name }) => names.includes(name)) ? wanted : ([{ name: other, smaller: SMALLER.test(other) }, own] as [Goal, Goal]);
   const all = points(trials, goals);
   const best = front(all, goals);
-  const onFront = new Set(best.map(({ trial }) => trial.id));
   const set = (at: number, goal: Partial<Goal>): void =>
     setQuery({ pareto: writeGoals(goals.map((one, index) => (index === at ? { ...one, ...goal } : one))) });
   const choice = (at: 0 | 1, label: string) => (
@@ -86,22 +82,22 @@ function Pareto({ trials, metricName, smallerIsBetter }: Props) {
   return (
     <Scatter
       title={`${goals[1].name} over ${goals[0].name}`}
-      note={`Pareto front: ${counted(best.length, 'trial')}`}
+      note={`line: Pareto front, ${counted(best.length, 'trial')}`}
       panel="pareto"
       x={x}
       y={y}
-      path={best.map((one) => ({ x: share(x, one.x), y: share(y, one.y) }))}
+      path={staircase(best, goals).map((one) => ({ x: share(x, one.x), y: share(y, one.y) }))}
       dots={all.map((one) => ({
         trial: one.trial,
         x: share(x, one.x),
         y: share(y, one.y),
-        shade: onFront.has(one.trial.id) ? 'shade-0' : 'shade-3',
+        paint: painting.of(one.trial.id),
         title: `trial ${one.trial.id}: ${goals[0].name} ${metric(one.x)}, ${goals[1].name} ${metric(one.y)}`,
       }))}
     >
       <div class="controls">
-        {choice(0, 'X metric')}
-        {choice(1, 'Y metric')}
+        {choice(0, 'X')}
+        {choice(1, 'Y')}
       </div>
     </Scatter>
   );

@@ -7,8 +7,8 @@ import { HEIGHTS } from './series';
 
 // The plot is as high as that of the metric chart beside it.
 const HEIGHT = HEIGHTS.medium;
-const LEFT = 62;
-const RIGHT = 8;
+const LEFT = 56;
+const RIGHT = 16;
 const TOP = 8;
 const BOTTOM = 46;
 
@@ -34,13 +34,22 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   return (
     <figure class="chart" data-panel="phases" aria-label={`Phases of a batch: ${said}`}>
       <figcaption>
-        Time of a batch <span class="quiet">{span(perBatch)} on average</span>
+        <span class="panel-name">Time of a batch</span>
+        <span class="panel-facts">
+          <span>{span(perBatch)} on average</span>
+          {names.map((name, at) => (
+            <span key={name}>
+              <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
+              {name} {share(shares.get(name) ?? 0)}
+            </span>
+          ))}
+        </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {ticks(most).map((tick) => (
             <g key={tick}>
-              <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
+              <line class="grid" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
               <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
                 {most < 1 ? `${axisNumber(Number((tick * 1000).toPrecision(6)))} ms` : `${axisNumber(tick)} s`}
               </text>
@@ -71,8 +80,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
               </g>
             );
           })}
-          <line class="axis" x1={LEFT} x2={width - RIGHT} y1={y(0)} y2={y(0)} />
-          {marks.map((mark) => (
+                    {marks.map((mark) => (
             <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 24} text-anchor="middle">
               {grouped(mark)}
             </text>
@@ -82,14 +90,6 @@ export function PhaseChart({ phases }: { phases: Phases }) {
           </text>
         </svg>
       </div>
-      <ul class="plain-list legend">
-        {names.map((name, at) => (
-          <li key={name}>
-            <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
-            {name} <span class="quiet">{share(shares.get(name) ?? 0)}</span>
-          </li>
-        ))}
-      </ul>
     </figure>
   );
 }

@@ -11,6 +11,8 @@ import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
 import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Look, Panel } from './series';
+import { unevenGpu } from './uneven';
+import { UnevenNote } from './UnevenNote';
 
 const POINTS = 1200;
 const STRETCHES = 200;
@@ -21,9 +23,9 @@ const HEIGHT = 28;
 
 const PARTS: [keyof Spent, string][] = [
   ['waiting', 'waiting for slots'],
-  ['starting', 'from a slot to the first report'],
+  ['starting', 'starting up'],
   ['training', 'training, validating, saving'],
-  ['repeated', 'runs that a later run repeated'],
+  ['repeated', 'lost to restarts'],
 ];
 // Indices of the series colors; waiting uses a neutral one.
 const COLORS: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1', repeated: '4' };
@@ -36,7 +38,10 @@ function SpentBar({ spent }: { spent: Spent }) {
   return (
     <figure class="chart wide" aria-label={parts.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
       <figcaption>
-        Time spent <span class="quiet">{duration(all)} in total</span>
+        <span class="panel-name">Time spent</span>
+        <span class="panel-facts">
+          <span>{duration(all)} in total</span>
+        </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
@@ -119,9 +124,21 @@ const useTimings = (id: number, range: Range) =>
     1000,
   );
 
+// A GPU that is used unlike the others, by the newest reports.
+function useUneven(id: number) {
+  const live = useLive(
+    `gpus ${id}`,
+    async (signal) => unevenGpu(await api.columns([id], { points: POINTS, group: 'gpu' }, signal)),
+    (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
+    5000,
+  );
+  return live.data;
+}
+
 export function Profiler({ trial }: { trial: Trial }) {
   const ended = isEnded(trial.state);
   const attempts = useAttempts(trial.id);
+  const uneven = useUneven(trial.id);
   const { query, setQuery } = useQuery();
   const range = readRange(query.batches);
   const everything = useReports(trial.id, undefined);
@@ -136,6 +153,7 @@ export function Profiler({ trial }: { trial: Trial }) {
   const last = everything.data && speeds(everything.data, STRETCHES).pop();
   return (
     <>
+      <UnevenNote found={uneven} />
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
@@ -158,7 +176,7 @@ export function Profiler({ trial }: { trial: Trial }) {
           </p>
         )}
       </section>
-      <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={ended} system />
+      <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={ended} system lead={<h2>Machine</h2>} />
     </>
   );
 }

@@ -1,24 +1,25 @@
-// A search over time: one chart per bracket, in which every trial is a line that rises with its validations,
-// and the rungs at which trials are compared.
+// A search over time: one chart per bracket ("schedule"), in which every trial is a line that rises with its
+// validations, and the rungs ("stages") at which trials are compared.
 import * as api from '../api';
 import { brackets } from '../calls/brackets';
 import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
-import { Table } from '../components/Table';
 import { useWidth } from '../components/width';
-import { counted, duration, grouped, metric } from '../format';
+import { counted, grouped, metric } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
-import { bestOf, farthest, fromBegin, lanes, lengthScale, ranks, reached, timeTicks, type Lane, type LengthScale } from './search';
-import { shade } from './Scatter';
+import { hovered } from '../workbench/selection';
+import { colorBar, usePainting, type Painting } from './paint';
+import { bestOf, farthest, fromBegin, lanes, lengthScale, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
+import { timeTexts } from './series';
 
 const HEIGHT = 320;
 // Height of a chart when there are several.
 const LOWER = 240;
-const SIDE = 72;
+const SIDE = 56;
 const RIGHT = 16;
 // Below the plot are the labels and the name of the axis, above it the name of the other axis.
-const BOTTOM = 40;
+const BOTTOM = 36;
 const TOP = 28;
 // Minimum distance of axis labels, in pixels.
 const APART = 13;
@@ -44,7 +45,7 @@ interface LaneProps {
   lines: Line[];
   unit: string;
   latest: number; // seconds; shared by all charts so that they are comparable
-  rank: ReadonlyMap<number, number>;
+  painting: Painting;
   metricName: string;
   smallerIsBetter: boolean;
   height: number;
@@ -57,7 +58,7 @@ interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'height
   y: (length: number) => number;
 }
 
-// The rungs, and both axes with their names.
+// The stages, and both axes with their names.
 function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
   const marks = [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
   const named = marks.reduce<number[]>((kept, mark) => {
@@ -65,46 +66,69 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
     return above === undefined || y(mark) - y(above) >= APART ? [...kept, mark] : kept;
   }, []);
   const times = timeTicks(latest, Math.max(1, Math.floor((width - SIDE - RIGHT) / TIMES_APART)));
+  const texts = timeTexts(times);
   return (
     <>
-      {lane.rungs.map((rung) => (
-        <line key={rung.length} class="rung" x1={SIDE} x2={width - RIGHT} y1={y(rung.length)} y2={y(rung.length)}>
-          <title>
-            {grouped(rung.length)} {unit}: {rung.came} reached it
-            {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
-          </title>
-        </line>
+      {marks.map((mark) => (
+        <line key={mark} class="grid" x1={SIDE} x2={width - RIGHT} y1={y(mark)} y2={y(mark)} />
+      ))}
+      {times.map((time) => (
+        <line key={time} class="grid" x1={x(time)} x2={x(time)} y1={TOP} y2={height - BOTTOM} />
       ))}
       {named.map((mark) => (
         <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
           {grouped(mark)}
         </text>
       ))}
-      <line class="axis" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
-      {times.map((time) => (
-        <text key={time} x={x(time)} y={height - BOTTOM + 15} text-anchor="middle">
-          {duration(time)}
+      {times.map((time, at) => (
+        <text key={time} x={x(time)} y={height - BOTTOM + 16} text-anchor="middle">
+          {texts[at]}
         </text>
       ))}
       <text x={0} y={12} class="axis-name">
         {unit}
         {scale.isLog && ', log scale'}
       </text>
-      <text x={(SIDE + width - RIGHT) / 2} y={height - 6} text-anchor="middle" class="axis-name">
+      <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
         time since the start
       </text>
     </>
   );
 }
 
-function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter, height }: LaneProps) {
+// The names of the stages, above their lines.
+function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
+  let above = -APART;
+  const named = lane.rungs
+    .map((rung, at) => ({ rung, name: `Stage ${at + 1} (${grouped(rung.length)} ${unit})` }))
+    .reverse()
+    .filter(({ rung }) => {
+      const isFree = y(rung.length) - above >= APART;
+      if (isFree) above = y(rung.length);
+      return isFree;
+    });
+  return (
+    <>
+      {named.map(({ rung, name }) => (
+        <text key={rung.length} class="over stage" x={SIDE + 6} y={y(rung.length) - 5}>
+          {name}
+          <title>
+            {counted(rung.came, 'trial')} reached this stage (a rung)
+            {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
+          </title>
+        </text>
+      ))}
+    </>
+  );
+}
+
+function Picture({ lane, lines, unit, latest, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
   const scale = lengthScale(lane.rungs.map((one) => one.length), lines.flatMap((one) => one.points.map((point) => point.length)));
   const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
-  // The best trials are drawn last, on top.
-  const order = [...lines].sort((a, b) => (rank.get(b.trial.id) ?? 2) - (rank.get(a.trial.id) ?? 2));
+  const byId = new Map(lines.map((one) => [one.trial.id, one]));
   return (
     <figure
       class="chart wide"
@@ -112,48 +136,75 @@ function Picture({ lane, lines, unit, latest, rank, metricName, smallerIsBetter,
       data-panel="search"
     >
       <figcaption>
-        {lane.title || 'Trials over time'}{' '}
-        <span class="quiet">
-          {counted(lane.trials.length, 'trial')}
-          {lane.maxTrials !== undefined && ` of ${lane.maxTrials}`}
-          {lane.title !== '' && `, ${counted(lane.rungs.length, 'rung')}`}
+        <span class="panel-name">{lane.title || 'Trials over time'}</span>
+        <span class="panel-facts">
+          <span>
+            {counted(lane.trials.length, 'trial')}
+            {lane.maxTrials !== undefined && lane.maxTrials !== lane.trials.length && ` of ${lane.maxTrials}`}
+          </span>
+          {lane.title !== '' && <span>{counted(lane.rungs.length, 'stage')}</span>}
           {best && (
-            <>
-              , best {metricName} {metric(best.value)} of <a href={paths.trial(best.id)}>trial {best.id}</a>
-            </>
+            <span>
+              best {metricName} {metric(best.value)} by <a href={paths.trial(best.id)}>trial {best.id}</a>
+            </span>
           )}
         </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           <Axes lane={lane} unit={unit} latest={latest} scale={scale} width={width} height={height} x={x} y={y} />
-          {order.map(({ trial, points }) => (
-            <a key={trial.id} href={paths.trial(trial.id)} aria-label={`Trial ${trial.id}`} tabIndex={-1}>
-              <polyline
-                class={`line ${shade(rank.get(trial.id))}`}
-                points={points.map((point) => `${x(point.seconds)},${y(point.length)}`).join(' ')}
-              >
-                <title>trial {trial.id}</title>
-              </polyline>
-              {points.slice(1).map((point) => (
-                <circle
-                  key={point.length}
-                  class={`dot ${shade(rank.get(trial.id))}`}
-                  cx={x(point.seconds)}
-                  cy={y(point.length)}
-                  r={2.5}
-                />
-              ))}
-            </a>
+          {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
+            <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} painting={painting} x={x} y={y} />
           ))}
+          {lane.title !== '' && <Stages lane={lane} unit={unit} y={y} />}
         </svg>
       </div>
     </figure>
   );
 }
 
+function TrialLine({ id, points, painting, x, y }: { id: number; points: Line['points']; painting: Painting } & Pick<AxesProps, 'x' | 'y'>) {
+  const paint = painting.of(id);
+  const isPointed = hovered.value === id ? 'pointed' : '';
+  return (
+    <a
+      href={paths.trial(id)}
+      aria-label={`Trial ${id}`}
+      tabIndex={-1}
+      onPointerEnter={() => (hovered.value = id)}
+      onPointerLeave={() => (hovered.value = undefined)}
+    >
+      <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={points.map((point) => `${x(point.seconds)},${y(point.length)}`).join(' ')}>
+        <title>trial {id}</title>
+      </polyline>
+      {points.slice(1).map((point) => (
+        <circle key={point.length} {...paint} class={`dot ${paint.class}`} cx={x(point.seconds)} cy={y(point.length)} r={2.5} />
+      ))}
+    </a>
+  );
+}
+
+// The colors of the metric with the values between them.
+function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' | 'metricName' | 'smallerIsBetter'>) {
+  const axis = objective(trials, metricName);
+  const steps = axis ? colorBar(trials, axis, smallerIsBetter) : [];
+  if (!axis || steps.length === 0) return null;
+  return (
+    <p class="quiet color-key">
+      {metricName} {metric(smallerIsBetter ? axis.max : axis.min)}
+      <svg viewBox="0 0 120 10" aria-hidden="true">
+        {steps.map((step, at) => (
+          <rect key={step.class} class={`bar ${step.class}`} x={(steps.length - 1 - at) * 24} width={24} y={0} height={10} />
+        ))}
+      </svg>
+      {metric(smallerIsBetter ? axis.min : axis.max)}, best
+    </p>
+  );
+}
+
 export function SearchView({ experimentId, trials, startTime, metricName, smallerIsBetter }: Props) {
   const drawn = farthest(trials, MAX_TRIALS);
+  const painting = usePainting(trials, smallerIsBetter);
   const ids = drawn.map((trial) => trial.id);
   const live = useLive(
     `search ${experimentId} ${ids.join()}`,
@@ -189,17 +240,10 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
     ]),
   );
   const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));
-  const rank = ranks(trials, smallerIsBetter);
   return (
     <>
       {error}
-      <p class="quiet">
-        The best trials have the strongest color.{' '}
-        {bracketed
-          ? 'Dashed are the rungs: lengths of training at which a trial goes on only if it is among the best of its bracket so far.'
-          : 'Dashed: where trials ended.'}
-        {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
-      </p>
+      {painting.byMetric && <ColorKey trials={trials} metricName={metricName} smallerIsBetter={smallerIsBetter} />}
       {all.map((lane) => (
         <Picture
           key={lane.title}
@@ -207,34 +251,58 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
           lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
           unit={timeMetric}
           latest={latest}
-          rank={rank}
+          painting={painting}
           metricName={metricName}
           smallerIsBetter={smallerIsBetter}
           height={all.length > 1 ? LOWER : HEIGHT}
         />
       ))}
-      <Rungs all={all} unit={timeMetric} bracketed={bracketed} />
+      <p class="quiet search-note">
+        {bracketed
+          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far.'
+          : 'Lines across: lengths at which trials ended.'}
+        {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
+      </p>
+      <StageTable all={all} unit={timeMetric} bracketed={bracketed} />
     </>
   );
 }
 
-function Rungs({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed: boolean }) {
-  if (all.every((lane) => lane.rungs.length === 0))
-    return <p class="quiet">No trial has ended yet; rungs show where trials end.</p>;
-  const heads = [`#${unit.charAt(0).toUpperCase()}${unit.slice(1)}`, '#Reached', '#Continued'];
+function StageTable({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed: boolean }) {
+  if (all.every((lane) => lane.rungs.length === 0)) return <p class="quiet">No trial has ended yet; stages show where trials end.</p>;
   return (
-    <Table label="Rungs" heads={bracketed ? ['Bracket', '#Rung', ...heads] : heads}>
-      {all.flatMap((lane, at) =>
-        lane.rungs.map((rung, level) => (
-          <tr key={`${at} ${rung.length}`}>
-            {bracketed && <td>{at + 1}</td>}
-            {bracketed && <td class="number">{level + 1}</td>}
-            <td class="number">{grouped(rung.length)}</td>
-            <td class="number">{rung.came}</td>
-            <td class="number">{rung.wentOn ?? ''}</td>
+    <div class="table-frame stages" role="region" aria-label="Stages" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {bracketed && <th scope="col">Schedule</th>}
+            {bracketed && <th scope="col">Stage</th>}
+            <th scope="col" class="number">
+              {unit.charAt(0).toUpperCase()}
+              {unit.slice(1)}
+            </th>
+            <th scope="col" class="number">
+              Reached
+            </th>
+            <th scope="col" class="number">
+              Continued
+            </th>
           </tr>
-        )),
-      )}
-    </Table>
+        </thead>
+        <tbody>
+          {all.flatMap((lane, at) =>
+            lane.rungs.map((rung, level) => (
+              <tr key={`${at} ${rung.length}`}>
+                {bracketed && <td>{at + 1}</td>}
+                {bracketed && <td>{level + 1}</td>}
+                <td class="number">{grouped(rung.length)}</td>
+                <td class="number">{rung.came}</td>
+                <td class="number">{rung.wentOn ?? ''}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -34,7 +34,10 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   return (
     <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
       <figcaption>
-        Timeline <span class="quiet">one bar per attempt; marks are checkpoints</span>
+        <span class="panel-name">Timeline</span>
+        <span class="panel-facts">
+          <span>one bar per attempt; marks are checkpoints</span>
+        </span>
         <span class="timeline-key">
           {Object.entries(TONES)
             .filter(([tone]) => begun.some((one) => attemptTone(one) === tone))

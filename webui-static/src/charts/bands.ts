@@ -1,4 +1,5 @@
 // Groups of trials in charts: the mean of their curves and a band of one standard deviation. Pure.
+import { lastOf } from './facts';
 import type { Panel, Series } from './series';
 
 export interface GroupOf {
@@ -32,6 +33,7 @@ function positions(all: readonly Series[]): number[] {
   return Array.from({ length: MAX_POSITIONS }, (_, at) => every[Math.round(at * step)] ?? 0);
 }
 
+// The mean curve of a group with its band.
 function mean(all: readonly Series[], group: GroupOf): Series {
   const first = all[0] as Series;
   const x = positions(all);
@@ -40,17 +42,24 @@ function mean(all: readonly Series[], group: GroupOf): Series {
   const out: Required<Pick<Series, 'y' | 'low' | 'high'>> = { y: [], low: [], high: [] };
   for (const at of x) {
     const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
-    const middle = values.reduce((sum, value) => sum + value, 0) / values.length;
-    const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-    const deviation = values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0;
-    out.y.push(values.length === 0 ? null : middle);
-    out.low.push(values.length === 0 ? null : middle - deviation);
-    out.high.push(values.length === 0 ? null : middle + deviation);
+    const own = spreadOf(values);
+    out.y.push(own ? own.mean : null);
+    out.low.push(own ? own.mean - own.deviation : null);
+    out.high.push(own ? own.mean + own.deviation : null);
   }
-  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
+  const spread = spreadOf(all.map(lastOf).filter((value) => value !== undefined));
+  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps, ...(spread ? { spread } : {}) };
 }
 
-// The panel with one series for each group of trials and group of metrics.
+// Mean and standard deviation of a sample; undefined for no values.
+function spreadOf(values: readonly number[]): Series['spread'] {
+  if (values.length === 0) return undefined;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return { count: values.length, mean, deviation: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0 };
+}
+
+// The panel with one series for each group of trials and group of metrics; the curves of the trials are its members.
 export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined): Panel {
   const found = new Map<string, { group: GroupOf; all: Series[] }>();
   for (const series of panel.series) {
@@ -61,5 +70,10 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
     own.all.push(series);
     found.set(key, own);
   }
-  return { name: panel.name, series: [...found.values()].map(({ group, all }) => mean(all, group)) };
+  const groups = [...found.values()];
+  return {
+    ...panel,
+    series: groups.map(({ group, all }) => mean(all, group)),
+    members: groups.flatMap(({ group, all }) => (all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])),
+  };
 }

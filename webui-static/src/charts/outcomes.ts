@@ -67,3 +67,11 @@ export function front(all: readonly Point[], [first, second]: readonly [Goal, Go
   });
   return kept.sort((a, b) => a.x - b.x);
 }
+
+// The border of what the points of a front beat, as steps: between two points the worse value of each metric.
+export function staircase(best: readonly Point[], [first]: readonly [Goal, Goal]): { x: number; y: number }[] {
+  return best.flatMap((one, at) => {
+    const next = best[at + 1];
+    return next ? [one, first.smaller ? { x: next.x, y: one.y } : { x: one.x, y: next.y }] : [one];
+  });
+}

@@ -3,6 +3,7 @@
 import type { Brackets } from '../calls/brackets';
 import type { DataPoint, JsonObject, JsonValue, Trial } from '../wire';
 import { isEnded, metric } from '../format';
+import { TIME_STEPS } from './series';
 
 export interface Dimension {
   name: string;
@@ -110,6 +111,21 @@ export function share(dimension: Pick<Dimension, 'kind' | 'min' | 'max'>, value:
   return (value - min) / (max - min);
 }
 
+// Part of a range that an axis has beyond each end, so that no point lies on its edge.
+const PADDING = 0.05;
+
+// The dimension with a range that is wider at both ends.
+export function padded(dimension: Dimension): Dimension {
+  const { kind, min, max } = dimension;
+  if (kind === 'words' || isConstant(dimension)) return dimension;
+  if (kind === 'log') {
+    const factor = (max / min) ** PADDING;
+    return { ...dimension, min: min / factor, max: max * factor };
+  }
+  const room = PADDING * (max - min);
+  return { ...dimension, min: min - room, max: max + room };
+}
+
 // With more words, only the first and last are labeled.
 const MAX_WORDS = 8;
 
@@ -198,7 +214,7 @@ export function lanes(all: Brackets, trials: readonly Trial[]): Lane[] {
   }
   const byId = new Map(trials.map((trial) => [trial.id, trial]));
   return all.brackets.map((one, at) => ({
-    title: all.brackets.length === 1 ? 'The only bracket' : `Bracket ${at + 1} of ${all.brackets.length}`,
+    title: all.brackets.length === 1 ? 'Schedule' : `Schedule ${at + 1} of ${all.brackets.length}`,
     trials: one.trialIds.map((id) => byId.get(id)).filter((trial) => trial !== undefined),
     maxTrials: one.maxTrials,
     rungs: one.rungs.map((rung, level) => ({
@@ -273,11 +289,10 @@ export function lengthScale(levels: readonly number[], lengths: readonly number[
 }
 
 const DAY = 86400;
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY];
 
 // Round times from 0 to `latest` seconds, at most `count` after 0.
 export function timeTicks(latest: number, count: number): number[] {
   const least = latest / count;
-  const step = TIME_STEPS.find((one) => one >= least) ?? DAY * Math.ceil(least / DAY);
+  const step = TIME_STEPS.find((one) => one <= DAY && one >= least) ?? DAY * Math.ceil(least / DAY);
   return Array.from({ length: Math.floor(latest / step) + 1 }, (_, at) => at * step);
 }

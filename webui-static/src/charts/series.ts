@@ -9,6 +9,8 @@ export type Axis = string;
 // Pixels of a chart's height, by size.
 export const HEIGHTS = { small: 152, medium: 208, roomy: 216, large: 400 } as const;
 export type Size = keyof typeof HEIGHTS;
+// "roomy" is not offered: few charts on a wide page have it by themselves.
+export const SIZES: readonly Size[] = ['small', 'medium', 'large'];
 
 export interface Look {
   axis: Axis;
@@ -28,6 +30,7 @@ export interface Series {
   steps: number[]; // batches of each point
   low?: (number | null)[]; // of a group of trials: mean minus and plus the deviation
   high?: (number | null)[];
+  spread?: { count: number; mean: number; deviation: number }; // of a group of trials: of their last values
 }
 
 export interface Panel {
@@ -35,6 +38,7 @@ export interface Panel {
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
   series: Series[];
+  members?: Series[]; // of groups of trials: their curves
 }
 
 // The metrics of one trial.
@@ -51,10 +55,29 @@ export const titleOf = ({ title, name }: Pick<Panel, 'title' | 'name'>): string 
 export const onAxis = (axis: Axis, value: number): string =>
   axis === 'time' ? duration(value) : axisNumber(Number(value.toPrecision(8)));
 
+// Units of times on an axis, each up to its greatest value in seconds.
+const UNITS: readonly { most: number; seconds: number; name: string }[] = [
+  { most: 120, seconds: 1, name: 's' },
+  { most: 7200, seconds: 60, name: 'min' },
+  { most: 172_800, seconds: 3600, name: 'h' },
+  { most: Infinity, seconds: 86_400, name: 'd' },
+];
+const DAY = 86_400;
+// Seconds between ticks: round in their unit.
+export const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 50 * DAY, 100 * DAY];
+
+// Times of an axis in one unit: "30 s", "1.5 min", "2 h".
+export const timeTexts = (seconds: readonly number[]): string[] => {
+  const longest = Math.max(0, ...seconds.map(Math.abs));
+  const unit = UNITS.find(({ most }) => longest <= most) ?? { seconds: 1, name: 's' };
+  return seconds.map((one) => (one === 0 ? '0' : `${Number((one / unit.seconds).toPrecision(6))} ${unit.name}`));
+};
+
 // Labels of the ticks of an x axis. Thousands are "k" where all digits would not fit.
 const LONG_TICK = 10_000;
 export const tickTexts = (axis: Axis, ticks: readonly number[]): string[] => {
-  const isLong = axis !== 'time' && Math.max(...ticks.map(Math.abs)) >= LONG_TICK;
+  if (axis === 'time') return timeTexts(ticks);
+  const isLong = Math.max(...ticks.map(Math.abs)) >= LONG_TICK;
   const short = (value: number): string => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(6))}M` : value === 0 ? '0' : `${Number((value / 1000).toPrecision(6))}k`);
   return ticks.map((value) => (isLong ? short(value) : onAxis(axis, value)));
 };

@@ -65,16 +65,3 @@ export function ticks(axis: Axis, count: number): Tick[] {
   if (axis.kind === 'words' || isConstant(axis)) return marks(axis);
   return axis.kind === 'log' && axis.min > 0 ? logarithmic(axis, count) : linear(axis, count);
 }
-
-// Ticks that the middle mark of an axis is chosen from.
-const AXIS_TICKS = 5;
-
-// The ends of the range of an axis and the round value nearest to its middle; the words of a choice.
-export function endMarks(axis: Axis): Tick[] {
-  const all = marks(axis);
-  if (axis.kind === 'words' || all.length < 3) return all;
-  const [inner] = ticks(axis, AXIS_TICKS)
-    .filter(({ at }) => at > 0.25 && at < 0.75)
-    .sort((a, b) => Math.abs(a.at - 0.5) - Math.abs(b.at - 0.5));
-  return all.flatMap((mark) => (mark.at === 0.5 ? (inner ?? []) : mark));
-}

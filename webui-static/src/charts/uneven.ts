@@ -31,5 +31,5 @@ export function unevenGpu(all: readonly MetricSeries[]): Uneven | undefined {
 
 // The finding as a sentence.
 export const unevenText = ({ gpu, own, others }: Uneven): string =>
-  `Rank ${gpu} is unlike the others: GPU ${gpu} is used ${Math.round(own)}%, the others ${Math.round(others)}%. ` +
-  (own > others ? 'The others may wait for it.' : 'It may wait for data, or has less work.');
+  `GPU ${gpu} is much ${own > others ? 'busier' : 'less busy'} than the others (${Math.round(own)} % vs ${Math.round(others)} %). ` +
+  (own > others ? 'They may wait for it.' : 'It may wait for data, or has less work.');

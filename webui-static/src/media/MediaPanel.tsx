@@ -23,7 +23,7 @@ const RELOAD_GAP_MS = 2000;
 const WANT_GAP_MS = 60;
 const MAX_NEAR = 20_000; // entries around the current step to load
 const SCROLL_SHARE = 0.6; // of the width of a table, by a button
-const MAX_TABLE = 8; // runs; images of more are shown as a wall
+const MAX_TABLE = 8; // runs; images of more are shown as a wall, on a phone those of any
 
 export interface Props {
   curves: readonly Curve[]; // of the drawn runs
@@ -81,14 +81,15 @@ interface ViewProps {
   curves: readonly Curve[];
 }
 
-// An entry with its step, which may be an earlier one, and its caption.
-function Entry({ one, contents, width }: { one: Media; contents: Contents; width: number }) {
-  const words = [`step ${grouped(one.step)}`, one.caption].filter((word) => word !== '');
+// An entry with its caption. One of an earlier step is pale and has its step.
+function Entry({ one, current, contents, width }: { one: Media; current: number; contents: Contents; width: number }) {
+  const isOlder = one.step !== current;
+  const words = [`${isOlder ? 'from step' : 'step'} ${grouped(one.step)}`, one.caption].filter((word) => word !== '');
   return (
-    <>
+    <div class={isOlder ? 'media-older' : ''}>
       <MediaCell key={one.kind} one={one} contents={contents} width={width} />
       <p class="quiet">{words.join(' · ')}</p>
-    </>
+    </div>
   );
 }
 
@@ -178,7 +179,7 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
                       const one = steps.at(id, name, current);
                       if (!one) return <td key={name}><span class="quiet">–</span></td>;
                       if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
-                      return <td key={name}><Entry one={one} contents={contents} width={width} /></td>;
+                      return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
                     })}
                   </tr>
                 </Fragment>
@@ -243,7 +244,7 @@ function MediaView({ steps, curves }: ViewProps) {
   const [seen, observe] = useSight();
   const key = curves.map(({ id, name, color }) => `${id} ${color} ${name}`).join();
   const rows = useMemo(() => curves.filter(({ id }) => steps.names.some((name) => steps.all(id, name).length > 0)), [key, steps]);
-  const isWall = steps.images.size > 0 && (query.media === 'wall' || (query.media !== 'table' && rows.length > MAX_TABLE));
+  const isWall = steps.images.size > 0 && (query.media === 'wall' || (query.media !== 'table' && (rows.length > MAX_TABLE || onPhone())));
   const walls = isWall ? [...steps.images] : [];
   const names = steps.names.filter((name) => !walls.includes(name));
   const all = rows.map(({ id }) => id);

@@ -53,7 +53,7 @@ function draw(canvas: HTMLCanvasElement, tiling: Tiling, { name, rows, steps, cu
     ink.globalAlpha = isOlder ? OLDER : 1;
     ink.drawImage(image, place.x, place.y, place.width, place.height);
     ink.globalAlpha = 1;
-    if (isOlder) label(ink, grouped(one.step), x, y + tiling.side);
+    if (isOlder) label(ink, `from step ${grouped(one.step)}`, x, y + tiling.side);
     return key;
   });
   return { tiling, images };

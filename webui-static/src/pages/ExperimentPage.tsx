@@ -13,10 +13,10 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
-import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
+import { Archived, ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, duration, grouped, isEnded, metricAlone, progressOf, remaining, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, metricAlone, percent, progressOf, remaining, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -48,66 +48,67 @@ function BestCheckpoint({ one }: { one: Experiment }) {
   );
   if (!live.data) return null;
   return (
-    <a href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`} download title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}>
-      <Icon name="download" /> checkpoint
+    <a
+      href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`}
+      download
+      aria-label="Best checkpoint"
+      title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}
+    >
+      <Icon name="download" />
     </a>
   );
 }
 
-// The answer first: state, progress, time left, best metric with its trial and checkpoint.
+// Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin and labels.
 function Summary({ one, now }: { one: Experiment; now: number }) {
-  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
+  const progress = progressOf(one);
+  const left = one.state === 'STATE_RUNNING' ? remaining(progress, one.startTime, now) : undefined;
   return (
     <div class="state-line">
-      <StateBadge state={one.state} />
+      <StateBadge state={one.state} progress={progress} />
+      {!isEnded(one.state) && progress !== undefined && <span class="part">{percent(progress)}</span>}
       {one.archived && <Archived />}
-      {!isEnded(one.state) && <Progress value={progressOf(one)} label="Progress" />}
-      <span>
-        {span(one.startTime, one.endTime, now)}
-        {left !== undefined && <span class="quiet"> · about {duration(left)} left</span>}
-      </span>
       {one.bestTrialId != null && (
         <span class="best">
-          {one.searcherMetric} <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
+          <span class="quiet">{one.searcherMetric}</span> <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
           <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
         </span>
       )}
+      <span>
+        {span(one.startTime, one.endTime, now)}
+        {left !== undefined && <span class="quiet"> · {duration(left)} left</span>}
+      </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
       {one.forkedFrom && (
         <span class="quiet">
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
         </span>
       )}
-      {one.projectName && one.projectId !== UNCATEGORIZED && (
-        <span class="quiet">
-          in <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
+      {one.labels.map((label) => (
+        <span class="tag" key={label} title={label}>
+          {label}
         </span>
-      )}
-      {one.labels.length > 0 && (
-        <span>
-          {one.labels.map((label) => (
-            <span class="tag" key={label}>
-              {label}
-            </span>
-          ))}
-        </span>
-      )}
+      ))}
     </div>
   );
 }
 
-function Head({ one, reload }: { one: Experiment; reload: () => void }) {
+function Head({ one, reload, brief }: { one: Experiment; reload: () => void; brief: boolean }) {
   const now = useNow(!isEnded(one.state));
+  const name = one.name || `Experiment ${one.id}`;
   return (
     <>
-      <div class="page-head">
-        <div>
-          <p class="quiet crumbs">
-            <a href={paths.experiments}>Experiments</a> / {one.id}
-          </p>
-          <h1 title={one.description}>{one.name || `Experiment ${one.id}`}</h1>
-          <Summary one={one} now={now} />
-        </div>
+      <div class={`run-head ${brief ? 'brief' : ''}`}>
+        <p class="quiet crumbs">
+          {one.projectName && one.projectId !== UNCATEGORIZED ? (
+            <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
+          ) : (
+            <a href={paths.experiments}>Experiments</a>
+          )}{' '}
+          <span>/ {one.id}</span>
+        </p>
+        <h1 title={one.description ? `${name}\n${one.description}` : name}>{name}</h1>
+        <Summary one={one} now={now} />
         <Actions experiment={one} reload={reload} />
       </div>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
@@ -119,6 +120,7 @@ const Details = ({ one }: { one: Experiment }) => (
   <Facts
     facts={[
       ['ID', one.id],
+      ['Labels', one.labels.join(', ')],
       ['Description', one.description],
       ['Started', <Time at={one.startTime} />],
       ['User', one.username],
@@ -238,7 +240,7 @@ export function ExperimentPage({ id }: { id: number }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head one={one} reload={experiment.reload} />
+      <Head one={one} reload={experiment.reload} brief={tab !== 'Trials'} />
       {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />

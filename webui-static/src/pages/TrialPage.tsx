@@ -22,6 +22,7 @@ import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Experiment, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { smallerIsBetter } from './ExperimentsPage';
 
 const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Files', 'Profiler'] as const;
 
@@ -48,16 +49,29 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
 
-// Hyperparameters beside the headline; the tab has the others.
+// Hyperparameters above the charts; their tab has the others.
 const MAX_VALUES = 8;
+
+function Hparams({ trial }: { trial: Trial }) {
+  const values = [...flatten(sorted(trial.hparams ?? {}))];
+  if (values.length === 0) return null;
+  return (
+    <p class="hparams">
+      {values.slice(0, MAX_VALUES).map(([name, value]) => (
+        <span class="tag" key={name}>
+          <span class="quiet">{name}</span> {typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value)}
+        </span>
+      ))}
+      {values.length > MAX_VALUES && <span class="quiet">and {values.length - MAX_VALUES} more</span>}
+    </p>
+  );
+}
 
 function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experiment | undefined; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));
-  const values = [...flatten(sorted(trial.hparams ?? {}))];
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['', span(trial.startTime, trial.endTime, now)],
-    [experiment?.searcherMetric ?? 'best metric', metricAlone(trial.searcherMetricValue)],
     ['batches', grouped(trial.totalBatchesProcessed)],
     ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
@@ -65,36 +79,33 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
     ['run', trial.run > 1 ? trial.run : ''],
     ['checkpoints', trial.checkpointCount > 0 ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})` : ''],
   ];
+  const best = metricAlone(trial.searcherMetricValue);
+  const name = experiment?.name || `Experiment ${trial.experimentId}`;
   return (
     <>
-      <div class="page-head">
-        <div>
-          <p class="quiet crumbs">
-            <a href={paths.experiments}>Experiments</a> /{' '}
-            <a href={paths.experiment(trial.experimentId)}>{experiment?.name || `Experiment ${trial.experimentId}`}</a>
-          </p>
-          <h1>Trial {trial.id}</h1>
-          <div class="state-line">
-            <StateBadge state={trial.state} />
-            {facts
-              .filter(([, value]) => value !== '')
-              .map(([name, value]) => (
-                <span key={name}>
-                  {name !== '' && <span class="quiet">{name} </span>}
-                  {value}
-                </span>
-              ))}
-          </div>
-          {values.length > 0 && (
-            <p class="hparams">
-              {values.slice(0, MAX_VALUES).map(([name, value]) => (
-                <span class="tag" key={name}>
-                  <span class="quiet">{name}</span> {typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value)}
-                </span>
-              ))}
-              {values.length > MAX_VALUES && <span class="quiet">and {values.length - MAX_VALUES} more</span>}
-            </p>
+      <div class={`run-head ${brief ? 'brief' : ''}`}>
+        <p class="quiet crumbs">
+          <a href={paths.experiments}>Experiments</a> <span>/</span>{' '}
+          <a href={paths.experiment(trial.experimentId)} title={name}>
+            {name}
+          </a>
+        </p>
+        <h1>Trial {trial.id}</h1>
+        <div class="state-line">
+          <StateBadge state={trial.state} />
+          {best !== '' && (
+            <span class="best">
+              <span class="quiet">{experiment?.searcherMetric ?? 'best metric'}</span> <strong>{best}</strong>
+            </span>
           )}
+          {facts
+            .filter(([, value]) => value !== '')
+            .map(([label, value]) => (
+              <span key={label}>
+                {label !== '' && <span class="quiet">{label} </span>}
+                {value}
+              </span>
+            ))}
         </div>
         <TrialActions trial={trial} />
       </div>
@@ -193,7 +204,15 @@ function Page({ trial }: { trial: Trial }) {
     <>
       <Head trial={trial} experiment={experiment} brief={tab !== 'Metrics'} />
       <Tabs names={TABS} current={tab} />
-      {tab === 'Metrics' && <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={isEnded(trial.state)} objective={experiment?.searcherMetric} />}
+      {tab === 'Metrics' && (
+        <Metrics
+          curves={[{ ...trial, name: '', color: '' }]}
+          single
+          ended={isEnded(trial.state)}
+          objective={experiment && { metric: experiment.searcherMetric, smallerIsBetter: smallerIsBetter(experiment) }}
+          lead={<Hparams trial={trial} />}
+        />
+      )}
       {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} metricName={experiment?.searcherMetric} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}

@@ -6,10 +6,12 @@ import { seriesColors } from '../colors';
 import type { Props as ComparisonProps } from '../compare/Comparison';
 import { later } from '../components/later';
 import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
-import { Metrics, type Curve } from '../charts/Metrics';
+import { Menu } from '../charts/Axes';
+import { Metrics, PanelBar, type Curve } from '../charts/Metrics';
+import { ColorBy, RunColors } from '../charts/paint';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
-import { isEnded } from '../format';
+import { counted, isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
 import { bestFormat } from './columns';
@@ -63,24 +65,38 @@ function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] 
   });
 }
 
-const NO_RUN = <p class="quiet">No run is drawn. The round button before a row draws its curves.</p>;
+const NO_RUN = <p class="quiet">No run is shown. The dot before a row shows its curves.</p>;
+
+// The choice of a panel, and the menu of the drawn runs.
+interface Bar {
+  lead: ComponentChildren;
+  tools: ComponentChildren;
+}
 
 function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
   const curves = useTrials(props);
   return curves.length === 0 ? NO_RUN : <MediaPanel curves={curves} />;
 }
 
-function Curves({ drawn, rows, colors, groups, keyed, objective }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'>) {
+function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'> & Bar) {
   const curves = useTrials({ drawn, colors });
-  if (curves.length === 0) return NO_RUN;
+  if (curves.length === 0)
+    return (
+      <>
+        <PanelBar lead={lead}>{tools}</PanelBar>
+        {NO_RUN}
+      </>
+    );
   const places = new Map(groups.flatMap((group, place) => group.runs.map((run) => [trialOf(run), { place, label: group.label }] as const)));
   return (
     <Metrics
       curves={curves}
       ended={drawn.every(({ state }) => isEnded(state))}
-      objective={objective?.metric}
+      objective={objective}
       single={rows.length === 1}
       keyed={keyed}
+      lead={lead}
+      tools={tools}
       groups={
         groups.length > 0
           ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length), names: groups.map(({ label }) => label) }
@@ -133,27 +149,34 @@ export function PanelSelect({ searches }: { searches: boolean }) {
 }
 
 export function Panels(props: Props) {
-  const { kind, drawn, rows, search, drawing } = props;
+  const { kind, drawn, rows, colors, search, drawing } = props;
   const { offered, current, choose } = usePanel(search !== undefined);
+  const lead = !(props.keyed && onPhone()) && (
+    <div class="segments" role="group" aria-label="Panels">
+      {offered.map((name) => (
+        <button type="button" key={name} aria-pressed={name === current} onClick={() => choose(name)}>
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+  const tools = rows.length > 1 && <Menu label={counted(drawn.length, 'run')}>{drawing}</Menu>;
+  // By trial: charts of hyperparameters and of the search are about trials.
+  const byTrial = new Map(rows.flatMap((run) => (run.trial && colors.has(run.id) ? [[run.trial.id, colors.get(run.id) ?? ''] as const] : [])));
   return (
     <div class="workbench-panels">
-      <div class="panels-head">
-        {!(props.keyed && onPhone()) && (
-          <div class="segments" role="group" aria-label="Panels">
-            {offered.map((name) => (
-              <button type="button" key={name} aria-pressed={name === current} onClick={() => choose(name)}>
-                {name}
-              </button>
-            ))}
-          </div>
-        )}
-        {(current === 'Curves' || current === 'Compare' || current === 'Media') && drawing}
-      </div>
-      {current === 'Curves' && <Curves {...props} />}
-      {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
-      {current === 'Compare' && <Comparison drawn={drawn} colors={props.colors} objective={props.objective} format={bestFormat(rows)} />}
+      {current === 'Curves' && <Curves {...props} lead={lead} tools={tools} />}
+      {current !== 'Curves' && (
+        <PanelBar lead={lead}>
+          {current === 'Parameters' || current === 'Search' ? <ColorBy /> : tools}
+        </PanelBar>
+      )}
+      <RunColors.Provider value={byTrial}>
+        {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
+        {current === 'Search' && search}
+      </RunColors.Provider>
+      {current === 'Compare' && <Comparison drawn={drawn} colors={colors} objective={props.objective} format={bestFormat(rows)} />}
       {current === 'Media' && <MediaOfRuns {...props} />}
-      {current === 'Search' && search}
     </div>
   );
 }

@@ -1,0 +1,81 @@
+// The menu "Axes" above the charts: x axis, logarithm, smoothing and size. All options are part of the address.
+import type { ComponentChildren } from 'preact';
+import { useRef } from 'preact/hooks';
+import { useQuery } from '../address';
+import { useClosing } from '../closing';
+import { onPhone } from '../phone';
+import { SIZES, type Axis, type Look } from './series';
+
+// A menu of the row above the panels. `isSet`: its settings differ from the default.
+export function Menu({ label, isSet = false, children }: { label: string; isSet?: boolean; children: ComponentChildren }) {
+  const host = useRef<HTMLDivElement>(null);
+  useClosing(host);
+  return (
+    <div class="panel-menu" ref={host}>
+      <details class="tool">
+        <summary class={isSet ? 'is-set' : ''}>{label}</summary>
+        <div class="tool-body">{children}</div>
+      </details>
+    </div>
+  );
+}
+
+function Smoothing({ value }: { value: number }) {
+  const { setQuery } = useQuery();
+  return (
+    <label class="axes-row">
+      <span>Smoothing</span>
+      <span class="axes-slider">
+        <input
+          type="range"
+          aria-label="Smoothing"
+          min="0"
+          max="0.99"
+          step="0.01"
+          value={value}
+          onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
+        />
+        <output>{value.toFixed(2)}</output>
+      </span>
+    </label>
+  );
+}
+
+// `isTime`: the charts have no other x axis than the time.
+export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]; isTime: boolean }) {
+  const { setQuery } = useQuery();
+  const isSet = look.log || look.smoothing > 0 || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
+  return (
+    <Menu label="Axes" isSet={isSet}>
+      <div class="axes" role="group" aria-label="How charts are drawn">
+        {!isTime && (
+          <label class="axes-row">
+            <span>X axis</span>
+            <select value={look.axis} onChange={(e) => setQuery({ x: e.currentTarget.value === 'batches' ? '' : e.currentTarget.value })}>
+              {axes.map((axis) => (
+                <option key={axis}>{axis}</option>
+              ))}
+            </select>
+          </label>
+        )}
+        <label class="axes-row">
+          <span>Log y</span>
+          <input type="checkbox" checked={look.log} onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })} />
+        </label>
+        <Smoothing value={look.smoothing} />
+        {!isTime && !onPhone() && (
+          <div class="axes-row" role="group" aria-label="Size">
+            <span>Size</span>
+            <span class="segments">
+              {SIZES.map((size) => (
+                <button type="button" key={size} aria-pressed={size === (look.size ?? 'medium')} onClick={() => setQuery({ size: size === 'medium' ? '' : size })}>
+                  {size}
+                </button>
+              ))}
+            </span>
+          </div>
+        )}
+      </div>
+    </Menu>
+  );
+}

@@ -1,0 +1,75 @@
+// The title of a chart: its name, the key of its line styles with last and best values, notes, and tools.
+import { useMemo } from 'preact/hooks';
+import { metric, metricAlone } from '../format';
+import type { ChartProps } from './MetricChart';
+import { bestOf, coinciding, dashOf, keyedGroups, lastOf } from './facts';
+import { PanelTools } from './PanelTools';
+import { titleOf, type Panel } from './series';
+
+// With more series the text alternative has only their number.
+const NAMED_SERIES = 6;
+
+// Text alternative of the chart for screen readers.
+export function summary(panel: Panel): string {
+  if (panel.series.length > NAMED_SERIES) return `Chart of ${titleOf(panel)}: ${panel.series.length} series`;
+  const parts = panel.series.map(({ label, y, steps }) => {
+    const last = y.length - 1;
+    return `${label} ${metric(y[last] ?? 'NaN')} at batch ${steps[last]}`;
+  });
+  return `Chart of ${titleOf(panel)}: ${parts.join('; ')}`;
+}
+
+// A stroke in the style of a group of metrics.
+const Stroke = ({ dash }: { dash: number[] | undefined }) => (
+  <svg class="stroke" viewBox="0 0 18 8" aria-hidden="true">
+    <line x1="0" x2="18" y1="4" y2="4" stroke-dasharray={dash?.join(' ')} />
+  </svg>
+);
+
+interface Props extends ChartProps {
+  canvas: () => HTMLCanvasElement | undefined;
+}
+
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas }: Props) {
+  const { series } = panel;
+  const groups = keyedGroups(panel);
+  // The values of one trial are in the title, those of several at the pointer.
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial) && panel.members === undefined;
+  const shown = (value: number): string => (text ? text(panel.name, value) : metricAlone(value));
+  // "last" precedes the values of all groups.
+  const isFirst = (group: string | undefined): boolean => group === undefined || groups.length === 1;
+  const valuesOf = (group: string | undefined): string => {
+    const own = isOne ? series.find((one) => group === undefined || one.group === group) : undefined;
+    const last = own && lastOf(own);
+    const best = own && smallerIsBetter !== undefined && (group ?? own.group) === (groups.includes('validation') ? 'validation' : own.group) ? bestOf(own, smallerIsBetter) : undefined;
+    return [last === undefined ? '' : isFirst(group) ? `last ${shown(last)}` : shown(last), best === undefined ? '' : `best ${shown(best)}`].filter((part) => part !== '').join(' · ');
+  };
+  const having = new Set(series.map(({ trial }) => trial)).size;
+  const same = useMemo(() => (isOne || panel.members ? [] : coinciding(panel)), [panel]);
+  const missing = trials === undefined ? 0 : trials - having;
+  return (
+    <figcaption>
+      <span class="panel-name" title={panel.name}>
+        {titleOf(panel)}
+      </span>
+      <span class="panel-facts">
+        {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
+        {isOne && groups.length > 1 && <span class="fixed">last</span>}
+        {groups
+          .filter((group) => isOne || dashOf(panel, group))
+          .map((group) => (
+            <span key={group} class="fixed">
+              <Stroke dash={dashOf(panel, group)} /> {group} {valuesOf(group)}
+            </span>
+          ))}
+        {missing > 0 && (
+          <span class="fixed" title={`no curve for ${missing} ${missing === 1 ? 'run' : 'runs'}`}>
+            {having}/{trials}
+          </span>
+        )}
+        {same.length > 0 && <span title={`Drawn over each other:\n${same.join('\n')}`}>{same.length} curves coincide</span>}
+      </span>
+      <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
+    </figcaption>
+  );
+}

@@ -1,0 +1,84 @@
+// The key of the drawn trials, or of their groups: one line, which a button extends.
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { paths } from '../address';
+import { Swatch } from '../components/Swatch';
+import { counted, metric, metricAlone } from '../format';
+import type { Panel } from './series';
+
+// Entries that do not fit the line are hidden until a button shows them.
+function Line({ label, entries }: { label: string; entries: readonly ComponentChildren[] }) {
+  const all = useSignal(false);
+  const hides = useSignal(false);
+  const host = useRef<HTMLUListElement>(null);
+  useLayoutEffect(() => {
+    const list = host.current;
+    if (!list) return undefined;
+    const measure = (): void => void (hides.value = [...list.children].some((one) => (one as HTMLElement).offsetTop > list.offsetTop + list.offsetHeight / 2) || all.value);
+    const observer = new ResizeObserver(measure);
+    observer.observe(list);
+    measure();
+    return () => observer.disconnect();
+  }, [entries.length, all.value]);
+  return (
+    <div class={`curve-key ${all.value ? 'all' : ''}`}>
+      <ul class="plain-list legend" aria-label={label} ref={host}>
+        {entries}
+      </ul>
+      {hides.value && (
+        <button type="button" class="plain" aria-expanded={all.value} onClick={() => (all.value = !all.value)}>
+          {all.value ? 'Fewer' : `All ${entries.length}`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+// A mean with the decimal places of its deviation, which has two digits.
+function spreadText({ mean, deviation }: { mean: number; deviation: number }): string {
+  if (!(deviation > 0)) return metricAlone(mean);
+  const places = Math.max(0, 1 - Math.floor(Math.log10(deviation)));
+  return places > 6 || deviation >= 1e6 ? `${metric(mean)} ± ${metric(Number(deviation.toPrecision(2)))}` : `${mean.toFixed(places)} ± ${deviation.toFixed(places)}`;
+}
+
+// Trials without a curve have no entry.
+export function TrialKey({ curves, panels }: { curves: readonly { id: number; name: string; color: string }[]; panels: readonly Panel[] }) {
+  const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
+  const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
+  return (
+    <Line
+      label="Trials shown"
+      entries={known.map(({ id, name, color }) => (
+        <li key={id}>
+          <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
+        </li>
+      ))}
+    />
+  );
+}
+
+// Groups with their numbers of runs, and the last values of the first panel's metric.
+export function GroupKey({ names, colors, first }: { names: readonly string[]; colors: readonly string[]; first: Panel | undefined }) {
+  // Validation counts where it is reported.
+  const group = first?.series.some((one) => one.group === 'validation') ? 'validation' : first?.series[0]?.group;
+  return (
+    <Line
+      label="Groups drawn"
+      entries={names.map((name, at) => {
+        const own = first?.series.find((one) => one.place === at && one.group === group)?.spread;
+        return (
+          <li key={name}>
+            <Swatch color={colors[at] ?? ''} /> {name}
+            {own && (
+              <span class="quiet" title={`Mean and standard deviation of the last values of ${first?.name}`}>
+                {' '}
+                {counted(own.count, 'run')} · {spreadText(own)}
+              </span>
+            )}
+          </li>
+        );
+      })}
+    />
+  );
+}

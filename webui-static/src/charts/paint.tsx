@@ -1,0 +1,74 @@
+// Colors of trials in the charts of hyperparameters and of the search: those of the runs as in the table, or by the
+// metric.
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { useQuery } from '../address';
+import type { Trial } from '../wire';
+import { metricOf, ranks, share, type Dimension } from './search';
+
+// Colors of the drawn runs by the ids of their trials.
+export const RunColors = createContext<ReadonlyMap<number, string>>(new Map());
+
+const STEPS = 5;
+
+// Five steps from best to worst.
+export const shade = (rank: number | undefined): string => (rank === undefined ? 'shade-none' : `shade-${Math.min(STEPS - 1, Math.floor(rank * STEPS))}`);
+
+// The class of a mark, and the color of a run. Set as a property: the content security policy forbids style attributes.
+export interface Paint {
+  class: string;
+  style?: { '--shade': string };
+}
+
+export interface Painting {
+  byMetric: boolean;
+  of: (trial: number) => Paint;
+  order: (trials: readonly Trial[]) => Trial[]; // the most important ones last, on top
+}
+
+// How the trials are painted, by the address. Runs that are not drawn are pale.
+export function usePainting(trials: readonly Trial[], smallerIsBetter: boolean): Painting {
+  const { query } = useQuery();
+  const colors = useContext(RunColors);
+  const rank = ranks(trials, smallerIsBetter);
+  const byMetric = query.color === 'metric';
+  const weight = (id: number): number => (byMetric ? 2 - (rank.get(id) ?? 2) : Number(colors.has(id)));
+  return {
+    byMetric,
+    of: (id) => {
+      const color = colors.get(id);
+      return byMetric ? { class: shade(rank.get(id)) } : color ? { class: 'of-run', style: { '--shade': color } } : { class: 'shade-none' };
+    },
+    order: (all) => [...all].sort((a, b) => weight(a.id) - weight(b.id)),
+  };
+}
+
+export function ColorBy() {
+  const { query, setQuery } = useQuery();
+  const byMetric = query.color === 'metric';
+  return (
+    <span class="color-by" role="group" aria-label="Color by">
+      <span class="quiet">Color by</span>
+      <span class="segments">
+        <button type="button" aria-pressed={!byMetric} onClick={() => setQuery({ color: '' })}>
+          run
+        </button>
+        <button type="button" aria-pressed={byMetric} onClick={() => setQuery({ color: 'metric' })}>
+          metric
+        </button>
+      </span>
+    </span>
+  );
+}
+
+// The steps of the colors along the axis of the metric, as parts 0..1 of it: between the values at fifths of the ranks.
+export function colorBar(trials: readonly Trial[], axis: Dimension, smallerIsBetter: boolean): { class: string; from: number; to: number }[] {
+  const values = trials.map(metricOf).filter((value) => value !== undefined).sort((a, b) => (smallerIsBetter ? a - b : b - a));
+  const last = values.length - 1;
+  if (last < 1) return [];
+  const at = (part: number): number => share(axis, values[Math.round(part * last)] ?? 0);
+  return Array.from({ length: STEPS }, (_, step) => {
+    const [one, other] = [at(step / STEPS), at((step + 1) / STEPS)];
+    return { class: `shade-${step}`, from: Math.min(one, other), to: Math.max(one, other) };
+  });
+}
