@@ -136,7 +136,7 @@ export const workbench = [
       await open(`experiments/${search()}?panels=parameters`);
       await rows(TRIALS);
       const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
-      const color = await background(page.getByRole('button', { name: `Draw trial ${trial}` }));
+      const color = await background(page.getByRole('button', { name: `Show trial ${trial}` }));
       const line = page.locator(`a[aria-label="Trial ${trial}"] path`).first();
       assert.equal(await line.evaluate((one) => getComputedStyle(one).stroke), color);
       await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'metric' }).click();
