@@ -59,7 +59,7 @@ export interface HeadProps extends Placed {
   showAll: (shown: boolean) => void;
 }
 
-// The check box of all rows and the eye of all curves.
+// The check box of all rows and the eye of all curves. On a phone the line above the table has the latter.
 function HeadChoice({ chosen, all, total, shown, showAll }: HeadProps) {
   const count = all.filter(({ id }) => chosen?.value.has(id)).length;
   const isWhole = all.length > 0 && count === all.length;
@@ -79,7 +79,7 @@ function HeadChoice({ chosen, all, total, shown, showAll }: HeadProps) {
           />
         </label>
       )}
-      {!(chosen && onPhone()) && (
+      {!onPhone() && (
         <button
           type="button"
           class="plain all-eye"
@@ -118,7 +118,7 @@ export function Head(props: HeadProps & { single: boolean }) {
   return (
     <thead>
       <tr>
-        <th scope="col">{props.single ? <span class="hidden">Color</span> : <HeadChoice {...props} />}</th>
+        <th scope="col">{props.single || (onPhone() && !props.chosen) ? <span class="hidden">Color</span> : <HeadChoice {...props} />}</th>
         {columns.map((column) => {
           const own = sorts.find((one) => one.column === column.key);
           return (
