@@ -17,7 +17,8 @@ export function themeColor(name: string): string {
 
 export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
-const isDark = (): boolean => Number(themeColor('--page').match(/\d+/)?.[0] ?? 255) < 128;
+// Known without a computed style, which the browser would have to compute while the page is built.
+const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 
 // Hues a golden angle apart keep any few ids in a row distinct, and neighbors differ in lightness too. In OKLCH, where
 // equal steps look equal: degrees, lightness of even and odd ids with a contrast of 3 to the card, most chroma.
