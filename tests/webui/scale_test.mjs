@@ -378,7 +378,7 @@ const looking = [
       assert.equal((await page.$$('figure')).length, 9); // With the history of the metric and the Pareto front.
       await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
       assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);
-      await page.locator('figure[data-panel="contour"]').getByLabel('X', { exact: true }).selectOption('width');
+      await page.locator('figure[data-panel="contour"] select').first().selectOption('width');
       await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
       await audit('hyperparameters');
     },
