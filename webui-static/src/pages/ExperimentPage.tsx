@@ -121,6 +121,7 @@ const Details = ({ one }: { one: Experiment }) => (
     facts={[
       ['ID', one.id],
       ['Labels', one.labels.join(', ')],
+      ['Forked from', one.forkedFrom ? <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a> : ''],
       ['Description', one.description],
       ['Started', <Time at={one.startTime} />],
       ['User', one.username],
