@@ -30,7 +30,7 @@ export const usage = [
       await page.waitForSelector('figure[data-panel="usage"] rect.stack-1');
       await until(() => /^4\d(\.\d+)? slot-hours/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
       assert.match((await holders())[0].join(), /^default,4\d(\.\d+)? h,/);
-      assert.match(await page.textContent('.section-head.figures'), /—of the available slots; capacity known since \d{1,2} [A-Z][a-z]{2} \d\d:\d\d/);
+      assert.match(await page.textContent('.section-head.figures'), /The capacity is known since \d{1,2} [A-Z][a-z]{2} \d\d:\d\d, so there is no share of it/);
       await audit('usage');
       await page.getByRole('combobox', { name: 'By' }).selectOption('label');
       await until(() => location.search.includes('by=label'));

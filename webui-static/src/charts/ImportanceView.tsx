@@ -60,7 +60,7 @@ interface CellsProps {
   cells: readonly HeatCell[][];
   x: Dimension;
   y: Dimension;
-  warmth: (mean: number) => number; // 0..4
+  warmth: (mean: number) => number; // 0 for the worst mean, 1 for the best
 }
 
 function Cells({ cells, x, y, warmth }: CellsProps) {
@@ -73,7 +73,7 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} class={cell.mean === undefined ? '' : `heat-${warmth(cell.mean)}`} title={`${cell.count} trials`}>
+                <td key={column} style={cell.mean === undefined ? undefined : { '--warmth': `${Math.round(4 + 32 * warmth(cell.mean))}%` }} title={`${cell.count} trials`}>
                   {digits(cell.mean)}
                 </td>
               ))}
@@ -119,7 +119,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const [low, high] = [Math.min(...means), Math.max(...means)];
   const warmth = (mean: number): number => {
     const part = high > low ? (mean - low) / (high - low) : 0.5;
-    return Math.min(4, Math.floor((smallerIsBetter ? 1 - part : part) * 5));
+    return smallerIsBetter ? 1 - part : part;
   };
   const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
     <label class="check">

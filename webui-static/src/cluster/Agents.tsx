@@ -79,11 +79,11 @@ function SlotBox({ slot, agent, names }: { slot: Slot; agent: Agent; names: Tria
   const holder = slot.container;
   const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
   const broken = slot.problem !== '';
-  const state = !slot.enabled || broken ? 'off' : holder ? 'held' : 'free';
+  const isOff = !slot.enabled || broken;
   const text = slot.draining ? 'draining' : !slot.enabled ? 'disabled' : broken ? 'out of service' : 'free';
   const what = `slot ${slot.id} of agent ${agent.id}`;
   return (
-    <div class={`slot slot-${state}`}>
+    <div class={`slot ${holder ? 'slot-held' : ''} ${isOff ? 'slot-off' : ''} ${holder || isOff ? '' : 'slot-free'}`}>
       <span class="quiet" title={device}>
         Slot {slot.id}
         {device !== ARTIFICIAL && ` · ${device}`}
@@ -94,6 +94,7 @@ function SlotBox({ slot, agent, names }: { slot: Slot; agent: Agent; names: Tria
             {names.get(holder.trialId) ?? `Trial ${holder.trialId}`}
           </a>
           {names.has(holder.trialId) && <span class="quiet">trial {holder.trialId}</span>}
+          {slot.draining && <span class="quiet">{text}</span>}
         </>
       ) : (
         <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>a command</a> : text}</span>

@@ -199,7 +199,7 @@ function Summary({ account }: { account: Account }) {
       <Figure value={amount(average(seconds, range.fromMs, range.toMs))}>slots in use on average</Figure>
       {known &&
         (known.share === undefined ? (
-          <Figure value="—">of the available slots; capacity known since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}</Figure>
+          <p class="quiet">The capacity is known since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}, so there is no share of it.</p>
         ) : (
           <Figure value={percent(known.share)}>of the {slotText(known.available)} available</Figure>
         ))}

@@ -47,7 +47,7 @@ function split(message: string): [string, Map<string, string>] | undefined {
 // parentheses, or the noun itself.
 function objectOf(noun: string, object: string): string {
   if (noun === '') return '';
-  if (object === '') return noun === 'job queue' ? 'the job queue' : noun.endsWith('s') ? noun : `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
+  if (object === '') return noun === 'job queue' ? 'the job queue' : noun.endsWith('s') ? noun : `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`;
   const parts = object.split(', ');
   const kind = noun.split(' ').pop()?.replace(/s$/, '') ?? '';
   const own = parts.find((part) => part.startsWith(`${kind} `));

@@ -85,7 +85,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
             <input type="checkbox" checked={onlyDifferences} onChange={() => setQuery({ same: onlyDifferences ? '1' : '' })} />
             Only differences
             <span class="quiet">
-              {differing} of {counted(rows.length, 'row')}
+              {differing} of {counted(rows.length, 'row')} {differing === 1 ? 'differs' : 'differ'}
             </span>
           </label>
         )}

@@ -173,7 +173,7 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
               return (
                 <Fragment key={id}>
                   {isNarrow && <tr class="media-head">{head}</tr>}
-                  <tr data-trial={id} ref={observe}>
+                  <tr data-trial={id} ref={observe} style={color === '' ? undefined : { '--run': color }}>
                     {!isNarrow && head}
                     {names.map((name) => {
                       const one = steps.at(id, name, current);

@@ -92,9 +92,9 @@ export function QueryField(props: Props) {
     else return;
     event.preventDefault();
   };
-  // A mistake is shown when typing has paused.
-  const mistake = mistakeOf(typed.value ?? value, known);
   const open = options.length > 0;
+  // A mistake is shown when typing has paused and nothing completes the text.
+  const mistake = open ? undefined : mistakeOf(typed.value ?? value, known);
   return (
     <div class="query">
       <input
