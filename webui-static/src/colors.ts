@@ -21,7 +21,7 @@ export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--serie
 const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 
 // In OKLCH, where equal steps look equal: degrees, lightness of even and odd ids with a contrast of 3 to the card, most
-// chroma. Of all angles this one keeps 16 ids in a row furthest apart, because ids with close hues differ in lightness.
+// chroma. This angle keeps 16 ids in a row furthest apart: ids with close hues differ in lightness.
 const ANGLE = 162.8;
 const FIRST_HUE = 137;
 const TONES = { light: { lightness: [0.5, 0.6], chroma: 0.18 }, dark: { lightness: [0.83, 0.73], chroma: 0.14 } };

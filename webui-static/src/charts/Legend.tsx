@@ -7,6 +7,8 @@ import { Swatch } from '../components/Swatch';
 import { counted, metric, metricAlone } from '../format';
 import type { Panel } from './series';
 
+const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
+
 // Entries that do not fit the line are hidden until a button shows them.
 function Line({ label, entries }: { label: string; entries: readonly ComponentChildren[] }) {
   const all = useSignal(false);
@@ -15,7 +17,7 @@ function Line({ label, entries }: { label: string; entries: readonly ComponentCh
   useLayoutEffect(() => {
     const list = host.current;
     if (!list) return undefined;
-    const measure = (): void => void (hides.value = [...list.children].some((one) => (one as HTMLElement).offsetTop > list.offsetTop + list.offsetHeight / 2) || all.value);
+    const measure = (): void => void (hides.value = [...list.children].some((one) => bottom(one as HTMLElement) > bottom(list) + 2) || all.value);
     const observer = new ResizeObserver(measure);
     observer.observe(list);
     measure();
