@@ -1,7 +1,7 @@
 // Converts log lines to plain pieces of text. ANSI colors become small numbers, all other escapes and control
 // characters are dropped, and characters that reorder text are shown by their code point. Pure.
 
-export interface Piece {
+interface Piece {
   text: string;
   color?: number; // 0..7 black red green yellow blue magenta cyan white; 8..15 the bright variants
   bold?: boolean;

@@ -36,7 +36,7 @@ export interface SearchQuery {
   projectId?: number; // 0: all
   filter?: string; // JSON, see proto/det/v1/search.proto
 }
-export interface SearchAnswer {
+interface SearchAnswer {
   experiments: FoundExperiment[];
   pagination: Pagination;
 }
@@ -144,14 +144,14 @@ export const agents = async (signal?: AbortSignal): Promise<Agent[]> =>
 export const modelDefinition = async (experimentId: number, signal?: AbortSignal): Promise<string> =>
   (await get<{ b64Tgz: string }>(`/api/v1/experiments/${experimentId}/model_def`, signal)).b64Tgz;
 
-export interface SeriesQuery {
+interface SeriesQuery {
   // Approximate number of points per series. Downsampling keeps the minimum and maximum of each interval.
   points: number;
   from?: number; // batches
   to?: number;
   group?: string; // default: all groups
 }
-export interface TrialSeries {
+interface TrialSeries {
   trial: Trial;
   metrics: MetricGroup[];
 }

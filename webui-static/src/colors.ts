@@ -15,17 +15,25 @@ export function themeColor(name: string): string {
   return getComputedStyle(probe).color;
 }
 
-export const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
+const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`);
 
 // Known without a computed style, which the browser would have to compute while the page is built.
 const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 
-// In OKLCH, where equal steps look equal: degrees, lightness of even and odd ids with a contrast of 3 to the card, most
-// chroma. This angle keeps 16 ids in a row furthest apart: ids with close hues differ in lightness.
-const ANGLE = 162.8;
-const FIRST_HUE = 137;
-const TONES = { light: { lightness: [0.5, 0.6], chroma: 0.18 }, dark: { lightness: [0.83, 0.73], chroma: 0.14 } };
+// In OKLCH, where equal steps look equal: lightness of even and odd ids with a contrast of 3 to the card, most chroma.
+const TONES = { light: { lightness: [0.62, 0.45], chroma: 0.2 }, dark: { lightness: [0.83, 0.73], chroma: 0.15 } };
 const CHROMA_STEP = 0.01;
+// Hues, in degrees, at equal visible distances: screens show little chroma of some of them, and those look closer. This
+// part of the whole between two ids keeps 8 ids in a row furthest apart, and those of 16 that have close hues differ in
+// lightness.
+const HUES = [0, 41, 87, 136, 186, 239, 281, 323, 360];
+const BETWEEN = 0.388;
+
+function hueOf(id: number): number {
+  const at = ((id * BETWEEN) % 1) * (HUES.length - 1);
+  const [low = 0, high = 0] = HUES.slice(Math.floor(at));
+  return low + (high - low) * (at % 1);
+}
 
 // The parts of an OKLCH color in linear sRGB; one that is not in 0..1 cannot be displayed.
 function linear(lightness: number, chroma: number, degrees: number): number[] {
@@ -48,8 +56,9 @@ export function runColor(id: number, dark: boolean): string {
   const tone = dark ? TONES.dark : TONES.light;
   const lightness = tone.lightness[id % 2] ?? 0.6;
   let chroma = tone.chroma;
-  let parts = linear(lightness, chroma, id * ANGLE + FIRST_HUE);
-  while (parts.some((part) => part < 0 || part > 1) && chroma > 0) parts = linear(lightness, (chroma -= CHROMA_STEP), id * ANGLE + FIRST_HUE);
+  const hue = hueOf(id);
+  let parts = linear(lightness, chroma, hue);
+  while (parts.some((part) => part < 0 || part > 1) && chroma > 0) parts = linear(lightness, (chroma -= CHROMA_STEP), hue);
   return `rgb(${parts.map(encoded).join(', ')})`;
 }
 

@@ -1,6 +1,6 @@
 // Line-based diff of two texts (Myers, An O(ND) Difference Algorithm, 1986). Pure.
 
-export interface DiffLine {
+interface DiffLine {
   kind: 'same' | 'left' | 'right'; // left: only in the left text
   text: string;
   left: number; // line number from 1; 0: not in this text
@@ -46,7 +46,7 @@ function walkBack(left: number, right: number, trace: readonly Map<number, numbe
   return pairs.reverse();
 }
 
-export const toLines = (text: string): string[] => (text === '' ? [] : text.replace(/\n$/, '').split('\n'));
+const toLines = (text: string): string[] => (text === '' ? [] : text.replace(/\n$/, '').split('\n'));
 
 // All lines of both texts; removed lines precede added ones.
 export function diff(left: string, right: string): DiffLine[] {
@@ -85,7 +85,7 @@ export function near(lines: readonly DiffLine[], around = 3): (DiffLine | undefi
   return out;
 }
 
-export interface FileChange {
+interface FileChange {
   path: string;
   kind: 'same' | 'changed' | 'left' | 'right';
 }

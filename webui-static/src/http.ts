@@ -40,7 +40,7 @@ export function errorMessage(status: number, body: string): string {
 }
 
 // The details of an error response; empty when it has none.
-export function errorProblems(body: string): Problem[] {
+function errorProblems(body: string): Problem[] {
   try {
     const details = JSON.parse(body)?.error?.details;
     return Array.isArray(details) ? details.filter((one) => typeof one?.message === 'string') : [];

@@ -65,7 +65,7 @@ export interface Experiment {
   checkpointSize: string; // bytes
 }
 
-export interface MetricsWorkload {
+interface MetricsWorkload {
   endTime?: Maybe<string>;
   metrics?: Maybe<{ avgMetrics: JsonObject | null }>;
   totalBatches: number;

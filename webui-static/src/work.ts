@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import { ApiError } from './http';
 import { sessionEnded } from './session';
 
-export interface Work {
+interface Work {
   busy: boolean;
   error: ApiError | undefined;
   // Resolves to true on success. Does nothing while another action is running.

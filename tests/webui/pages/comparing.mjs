@@ -59,13 +59,10 @@ export const comparing = [
       const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
       assert.equal(values.length, 3);
       assert.deepEqual(values, [...values].sort((a, b) => b - a));
-      await page.locator('summary', { hasText: 'Axes' }).click();
       await page.getByLabel('Smoothing').fill('0.9');
       await until(() => location.search.includes('smooth=0.9'));
-      await page.keyboard.press('Escape');
       await plot.hover({ position: { x: width * 0.25, y: 80 } });
       await hovered.locator('td.quiet').first().waitFor();
-      await page.locator('summary', { hasText: 'Axes' }).click();
       await page.getByLabel('Smoothing').fill('0');
     },
   ],

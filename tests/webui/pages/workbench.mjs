@@ -78,7 +78,7 @@ export const workbench = [
       const sizes = (await page.locator('tr.group .quiet').allTextContents()).map(Number).filter(Number.isFinite);
       assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
       assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
-      const key = page.getByRole('list', { name: 'Groups drawn' });
+      const key = page.getByRole('list', { name: 'Groups shown' });
       assert.match(await key.locator('li').first().textContent(), /kind = \w+ \d runs? · [\d.]+/);
       await until(() => /kind = \w+ · (training|validation)/.test(document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? ''));
       // The means end where the single values end.
@@ -215,7 +215,8 @@ export const workbench = [
   [
     'a run keeps its color in any order, with a filter and after a reload',
     async () => {
-      const colors = () => page.locator('tbody tr[data-id]').evaluateAll((all) => Object.fromEntries(all.map((row) => [row.dataset.id, getComputedStyle(row.querySelector('.eye')).borderTopColor])));
+      const colors = () => page.locator('tbody tr[data-id]').evaluateAll((all) => Object.fromEntries(all.map((row) => [row.dataset.id, getComputedStyle(row.querySelector('.eye')).backgroundColor])));
+      const eye = page.getByRole('button', { name: 'Shown', exact: true });
       await open(`experiments/${search()}`);
       await rows(TRIALS);
       const first = await colors();
@@ -224,10 +225,13 @@ export const workbench = [
       await page.getByRole('button', { name: 'learning_rate', exact: true }).click();
       await until(() => location.search.includes('sort=hp.learning_rate'));
       assert.deepEqual(await colors(), first);
-      await page.getByRole('button', { name: 'Shown', exact: true }).click();
+      await eye.click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);
       await page.reload();
       await rows(TRIALS);
+      assert.equal(new Set(Object.values(await colors())).size, 1);
+      await eye.click();
+      await until((count) => document.querySelectorAll('tr.drawn').length === count, TRIALS);
       assert.deepEqual(await colors(), first, order);
       const [one] = Object.keys(first);
       await open(`experiments/${search()}?q=id%20%3D%20${one}`);

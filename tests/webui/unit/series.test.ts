@@ -144,12 +144,13 @@ const curve = (trial: number, group: string, y: (number | null)[]): Series => ({
 });
 const panelOf = (...all: Series[]): Panel => ({ name: 'loss', series: all });
 
-test('validation has the same dashes with one trial and with several, and alone', () => {
-  const dash = dashOf(panelOf(curve(1, 'validation', [1])), 'validation');
-  assert.ok(dash);
-  assert.deepEqual(dashOf(panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1])), 'validation'), dash);
-  assert.equal(dashOf(panelOf(curve(1, 'training', [1])), 'training'), undefined);
-  assert.equal(dashOf(panelOf(curve(1, 'gradients', [1])), 'gradients'), undefined);
+test('a group of metrics has dashes beside training, and none alone', () => {
+  const both = panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1]));
+  assert.ok(dashOf(both, 'validation'));
+  assert.equal(dashOf(both, 'training'), undefined);
+  assert.deepEqual(keyedGroups(both), ['training', 'validation']);
+  for (const group of ['training', 'validation', 'gradients'])
+    assert.equal(dashOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), undefined);
   assert.deepEqual(keyedGroups(panelOf(curve(1, 'training', [1]))), []);
   assert.deepEqual(keyedGroups(panelOf(curve(1, 'validation', [1]))), ['validation']);
 });

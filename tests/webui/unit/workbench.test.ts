@@ -98,6 +98,7 @@ test('colors of ids in a row differ clearly and stand out from the card', () => 
       assert.ok(colors.every((one) => contrast(one, card) >= 3), colors.find((one) => contrast(one, card) < 3));
       colors.forEach((one, at) => {
         for (const other of colors.slice(at + 1, at + 17)) assert.ok(apart(one, other) > 25, `${one} and ${other}`);
+        for (const other of colors.slice(at + 1, at + 8)) assert.ok(apart(one, other) > 40, `${one} and ${other}`);
       });
     }
 });

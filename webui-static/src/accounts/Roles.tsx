@@ -5,7 +5,7 @@ import { Confirm } from '../components/Confirm';
 import { field, FormDialog } from '../components/FormDialog';
 import { useLive, type Live } from '../live';
 
-export interface Grants {
+interface Grants {
   all: Assignment[];
   places: Workspace[];
 }
@@ -21,9 +21,9 @@ export const useGrants = (): Live<Grants> =>
   );
 
 // "ClusterAdmin" → "Cluster admin".
-export const roleName = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+const roleName = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-export const placeName = (places: readonly Workspace[], id: number | undefined): string =>
+const placeName = (places: readonly Workspace[], id: number | undefined): string =>
   id === undefined ? 'everywhere' : `in ${places.find((one) => one.id === id)?.name ?? `workspace ${id}`}`;
 
 // On the page of a workspace, `here`, its own roles have no place, and roles of the whole cluster cannot be removed.

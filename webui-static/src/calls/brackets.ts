@@ -2,7 +2,7 @@
 import { get } from '../http';
 
 // One bracket of successive halving.
-export interface Bracket {
+interface Bracket {
   rungs: { length: number; trials: number }[]; // ascending; trials that reached each rung so far
   maxTrials: number;
   trialIds: number[];

@@ -40,7 +40,7 @@ export interface Suggestion {
   trialId: number;
   preempts: number[];
 }
-export interface Explanation {
+interface Explanation {
   trialId: number;
   experimentId: number;
   reason: string;

@@ -1,7 +1,7 @@
 // API calls for media that trials report per step, and for files of a trial.
 import { address, change, get } from '../http';
 
-export type MediaKind = 'KIND_IMAGE' | 'KIND_HISTOGRAM' | 'KIND_TEXT' | 'KIND_TABLE' | 'KIND_FILE';
+type MediaKind = 'KIND_IMAGE' | 'KIND_HISTOGRAM' | 'KIND_TEXT' | 'KIND_TABLE' | 'KIND_FILE';
 // One entry; its content is loaded by digest.
 export interface Media {
   trialId: number;
@@ -38,12 +38,12 @@ export async function contents(entries: readonly Media[]): Promise<Uint8Array<Ar
   return answer.contents.map((text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
 }
 
-export interface TrialFile {
+interface TrialFile {
   path: string;
   size: number; // bytes
   changeTime: string;
 }
-export interface TrialFileList {
+interface TrialFileList {
   files: TrialFile[];
   truncated: boolean;
   note: string; // why files are missing; '' if none are

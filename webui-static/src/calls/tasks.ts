@@ -46,7 +46,7 @@ export const tasks = async (signal?: AbortSignal): Promise<Task[]> => {
   return lists.flat().sort((a, b) => (b.startTime ?? '').localeCompare(a.startTime ?? ''));
 };
 // A port that the command offers. A program behind a TCP port has no page.
-export interface ProxyPort {
+interface ProxyPort {
   proxy_port: number;
   proxy_tcp?: boolean;
 }

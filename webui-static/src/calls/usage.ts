@@ -21,7 +21,7 @@ export interface Capacity {
   startTime: string;
   endTime?: string | null; // absent while connected
 }
-export interface HeldAndThere {
+interface HeldAndThere {
   resourceEntries: Held[];
   capacity: Capacity[];
 }

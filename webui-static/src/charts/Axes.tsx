@@ -1,4 +1,5 @@
-// The menu "Axes" above the charts: x axis, logarithm, smoothing and size. All options are part of the address.
+// How charts are drawn: smoothing, and the menu "Axes" with x axis, logarithm and size. All options are part of the
+// address.
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useQuery } from '../address';
@@ -20,23 +21,22 @@ export function Menu({ label, isSet = false, children }: { label: string; isSet?
   );
 }
 
-function Smoothing({ value }: { value: number }) {
+// The weight of the past in the moving average of each curve.
+export function Smoothing({ value }: { value: number }) {
   const { setQuery } = useQuery();
   return (
-    <label class="axes-row">
+    <label class="smoothing" title={`Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`}>
       <span>Smoothing</span>
-      <span class="axes-slider">
-        <input
-          type="range"
-          aria-label="Smoothing"
-          min="0"
-          max="0.99"
-          step="0.01"
-          value={value}
-          onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
-        />
-        <output>{value.toFixed(2)}</output>
-      </span>
+      <input
+        type="range"
+        aria-label="Smoothing"
+        min="0"
+        max="0.99"
+        step="0.01"
+        value={value}
+        onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
+      />
+      {value > 0 && <output>{value.toFixed(2)}</output>}
     </label>
   );
 }
@@ -44,7 +44,7 @@ function Smoothing({ value }: { value: number }) {
 // `isTime`: the charts have no other x axis than the time.
 export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]; isTime: boolean }) {
   const { setQuery } = useQuery();
-  const isSet = look.log || look.smoothing > 0 || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
+  const isSet = look.log || (onPhone() && look.smoothing > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
   return (
     <Menu label="Axes" isSet={isSet}>
       <div class="axes" role="group" aria-label="How charts are drawn">
@@ -62,7 +62,7 @@ export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]
           <span>Log y</span>
           <input type="checkbox" checked={look.log} onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })} />
         </label>
-        <Smoothing value={look.smoothing} />
+        {onPhone() && <Smoothing value={look.smoothing} />}
         {!isTime && !onPhone() && (
           <div class="axes-row" role="group" aria-label="Size">
             <span>Size</span>

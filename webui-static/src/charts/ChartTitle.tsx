@@ -56,10 +56,10 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span class="fixed">last</span>}
         {groups
-          .filter((group) => isOne || dashOf(panel, group))
+          .filter((group) => isOne || groups.length === 1 || dashOf(panel, group))
           .map((group) => (
             <span key={group} class="fixed">
-              <Stroke dash={dashOf(panel, group)} /> {group} {valuesOf(group)}
+              {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}
             </span>
           ))}
         {missing > 0 && (

@@ -66,7 +66,7 @@ export function GroupKey({ names, colors, first }: { names: readonly string[]; c
   const group = first?.series.some((one) => one.group === 'validation') ? 'validation' : first?.series[0]?.group;
   return (
     <Line
-      label="Groups drawn"
+      label="Groups shown"
       entries={names.map((name, at) => {
         const own = first?.series.find((one) => one.place === at && one.group === group)?.spread;
         return (

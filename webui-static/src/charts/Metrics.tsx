@@ -10,7 +10,7 @@ import { later } from '../components/later';
 import { useQuery } from '../address';
 import type { MetricSeries } from '../wire';
 import { onPhone } from '../phone';
-import { Axes } from './Axes';
+import { Axes, Smoothing } from './Axes';
 import { toBands, type GroupOf } from './bands';
 import { sectionsOf, type Section } from './facts';
 import { Finder } from './Finder';
@@ -236,6 +236,7 @@ export function Metrics(props: Props) {
         {!onPhone() && <UnevenNote found={uneven} />}
         {panels.length > 0 && <Finder panels={panels} shown={[...first, ...open.flatMap((one) => one.panels)]} />}
         {tools}
+        {panels.length > 0 && !onPhone() && <Smoothing value={look.smoothing} />}
         {panels.length > 0 && <Axes look={look} axes={[...AXES, ...names]} isTime={system} />}
         {zoom && (
           <button type="button" title="Also by a double click on a chart" onClick={() => setQuery({ zoom: '' })}>

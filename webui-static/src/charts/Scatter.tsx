@@ -18,7 +18,7 @@ const BOTTOM = 40; // ticks and the name of the axis; the title names the other 
 const Y_TICKS = 5;
 const APART = 72;
 
-export interface Dot {
+interface Dot {
   trial: Trial;
   x: number; // 0..1
   y: number;

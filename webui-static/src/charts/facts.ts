@@ -1,14 +1,14 @@
 // Facts about a chart's curves for its title: line styles, last and best values, curves that coincide. Pure.
 import type { Panel, Series } from './series';
 
-// Dashes and gaps in pixels; undefined for a solid line. Validation has the same dashes in every chart.
+// Dashes and gaps in pixels.
 const VALIDATION = [5, 3];
 const OTHER = [2, 2];
 
-// The line style of a group of metrics. Groups besides training and validation are dotted where training is drawn, too.
+// The line style of a group of metrics; undefined for a solid line, which training and a group alone have.
 export function dashOf(panel: Pick<Panel, 'series'>, group: string): number[] | undefined {
-  if (group === 'validation') return VALIDATION;
-  return group !== 'training' && panel.series.some((one) => one.group === 'training') ? OTHER : undefined;
+  if (group === 'training' || panel.series.every((one) => one.group === group)) return undefined;
+  return group === 'validation' ? VALIDATION : OTHER;
 }
 
 // The groups with a key in the title: all, unless each curve is solid.

@@ -20,7 +20,7 @@ export function nearest(x: ArrayLike<number>, values: Values, at: number): numbe
   return middle - (x[left] ?? 0) <= (x[right] ?? 0) - middle ? left : right;
 }
 
-export interface HoverRow {
+interface HoverRow {
   at: number; // index of the series in the panel
   label: string;
   value: number;

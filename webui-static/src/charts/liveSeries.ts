@@ -45,7 +45,7 @@ export const lastBatch = (all: readonly MetricSeries[], trialId: number, group: 
   Math.max(0, ...all.filter((series) => series.trialId === trialId && series.group === group).map(({ batches }) => sum(batches)));
 
 // Trials with new points, by group.
-export type Stale = Map<string, Set<number>>;
+type Stale = Map<string, Set<number>>;
 
 // One request per group: its trials, and the first batch that one of them lacks. merge() drops what others have.
 export function requestsOf(stale: Stale, data: readonly MetricSeries[]): { group: string; trialIds: number[]; from: number }[] {

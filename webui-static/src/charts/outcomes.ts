@@ -2,7 +2,7 @@
 import type { Trial } from '../wire';
 import { metricOf } from './search';
 
-export interface Outcome {
+interface Outcome {
   trial: Trial;
   value: number;
   best: number; // up to and with this trial
@@ -40,7 +40,7 @@ export const writeGoals = (goals: readonly Goal[]): string => goals.map(({ name,
 export const validationNames = (trials: readonly Trial[]): string[] =>
   [...new Set(trials.flatMap((trial) => Object.keys(trial.bestValidation?.metrics?.avgMetrics ?? {})))].sort();
 
-export interface Point {
+interface Point {
   trial: Trial;
   x: number;
   y: number;

@@ -171,7 +171,7 @@ export function ranks(trials: readonly Trial[], smallerIsBetter: boolean): Map<n
   return new Map(scored.map((one, at) => [one.id, isEqual ? 0.5 : last < 1 ? 0 : at / last]));
 }
 
-export interface Rung {
+interface Rung {
   batches: number;
   reached: number;
 }

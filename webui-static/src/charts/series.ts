@@ -230,7 +230,7 @@ export function stepsBetween(panel: Panel, from: number, to: number): [number, n
   return high > low ? [low, high] : undefined;
 }
 
-export interface XY {
+interface XY {
   x: readonly number[]; // ascending
   y: readonly (number | null)[];
 }

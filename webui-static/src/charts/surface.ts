@@ -1,7 +1,7 @@
 // The surface of a metric over two numeric hyperparameters: a smooth mean of the trials nearby, and the lines of equal
 // value. Positions are parts 0..1 of the axes. Pure.
 
-export interface Sample {
+interface Sample {
   x: number;
   y: number;
   value: number;
@@ -36,7 +36,7 @@ export function levels(grid: readonly (readonly (number | undefined)[])[], count
   return [...new Set(found.filter((value) => value !== undefined))];
 }
 
-export interface Segment {
+interface Segment {
   x1: number;
   y1: number;
   x2: number;

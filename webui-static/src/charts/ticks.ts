@@ -2,7 +2,7 @@
 import { metric } from '../format';
 import { isConstant, marks, share, type Dimension } from './search';
 
-export interface Tick {
+interface Tick {
   at: number; // 0..1
   text: string;
 }

@@ -22,7 +22,7 @@ export function ticks(most: number): number[] {
 }
 
 // Axis values like those of ticks(); the last one is not below `most`.
-export function ticksOver(most: number): number[] {
+function ticksOver(most: number): number[] {
   const marks = ticks(most);
   const step = marks[1] ?? most;
   const last = marks[marks.length - 1] ?? 0;

@@ -15,7 +15,7 @@ const MAX_DAYS = 100;
 
 // Selectable ranges in days, shortest first. An hour is computed from allocations;
 // longer ranges are whole UTC days.
-export const SPANS = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
+const SPANS = { hour: 1 / 24, day: 1, week: 7, month: 30, quarter: 90, year: 365 } as const;
 export type Span = keyof typeof SPANS;
 
 const isDate = (text: string | undefined): text is string =>
@@ -166,7 +166,7 @@ export function withKnown(cells: readonly Cell[], there: readonly Capacity[]): C
   return cells.map((cell, at) => (at === first && startMs > cell.fromMs && startMs < cell.toMs ? { ...cell, knownMs: startMs } : cell));
 }
 
-export interface Utilization {
+interface Utilization {
   share: number | undefined; // 0..1; undefined if there was usage before the record of available slots
   available: number; // slot-seconds
   since: Cell | undefined; // first interval with recorded slots, if others before it have usage

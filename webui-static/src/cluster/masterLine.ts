@@ -23,7 +23,7 @@ const wordsOf = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, ' $&'
 const LOCAL = /^(127\.|::1|\[::1\]|unix)/;
 const FIELD = /^[a-z_.]+=(?:"(?:\\.|[^"\\])*"|[^"\s]*)/;
 
-export interface MasterText {
+interface MasterText {
   text: string;
   isNoise: boolean; // about the log itself
 }

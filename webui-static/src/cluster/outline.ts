@@ -1,6 +1,6 @@
 // Turns an explanation of why an experiment waits into a headline, a paragraph and details. Pure. The facts are the master's.
 
-export interface Outline {
+interface Outline {
   headline: string; // the request and its place in the queue
   answer: string; // why it waits, when it starts, what would start it now, pilots; one paragraph
   details: string[]; // what holds the slots

@@ -4,6 +4,7 @@ import { paths, useQuery } from '../address';
 import { Name } from '../components/Name';
 import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
+import { useWidth } from '../components/width';
 import { counted } from '../format';
 import { experimentTitle } from '../workbench/runs';
 import { onlyDiffering, type Cell, type Section } from './rows';
@@ -63,8 +64,21 @@ interface Props {
   tools: ComponentChildren; // in the row above the table
 }
 
-// Most characters of the names of rows beside the values.
+// Most characters of the names of rows beside the values, pixels of one, and the padding.
 const MAX_NAME = 34;
+const CHARACTER = 7;
+const PADDING = 24;
+// Pixels of the column of a subject.
+const LEAST = 120;
+const MOST = 320;
+
+// The width of the names, which have 46 % of the table at most, less beside many subjects, and the width of a subject:
+// whole columns fill the table, because a part of one tells nothing.
+function widths(width: number, subjects: number, characters: number): { names: number; subject: number } {
+  const names = Math.floor(Math.min(Math.max(0.22, 0.46 - 0.04 * subjects) * width, CHARACTER * characters + PADDING));
+  const visible = Math.min(subjects, Math.max(1, Math.floor((width - names) / LEAST)));
+  return { names, subject: Math.min(MOST, Math.floor((width - names) / visible)) };
+}
 
 // The sections' rows that differ, or all of them as the switch says.
 export function CompareTable({ label, all, sections, tools }: Props) {
@@ -75,6 +89,8 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const shown = onlyDifferences ? onlyDiffering(sections) : sections;
   const rows = sections.flatMap((section) => section.rows);
   const names = Math.min(MAX_NAME, Math.max(8, ...shown.flatMap((section) => section.rows.map(({ name }) => name.length))));
+  const [host, width] = useWidth<HTMLDivElement>();
+  const sizes = widths(width, all.length, names);
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
@@ -90,8 +106,8 @@ export function CompareTable({ label, all, sections, tools }: Props) {
           </label>
         )}
       </div>
-      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} style={{ '--subjects': all.length, '--names': `${names}ch` }}>
-        <table>
+      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} ref={host}>
+        <table style={{ '--subjects': all.length, '--names': `${sizes.names}px`, '--width': `${sizes.names + all.length * sizes.subject}px` }}>
           <thead>
             <tr>
               <th scope="col" class="corner">

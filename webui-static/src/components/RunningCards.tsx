@@ -26,7 +26,7 @@ export function metricFormat(all: readonly Experiment[]): MetricFormat {
 }
 
 // A curve without axes. Values that are no numbers are left out.
-export function Sparkline({ series, label }: { series: MetricSeries | undefined; label: string }) {
+function Sparkline({ series, label }: { series: MetricSeries | undefined; label: string }) {
   let batch = 0;
   const points = (series?.values ?? []).flatMap((value, at) => {
     batch += series?.batches[at] ?? 0;

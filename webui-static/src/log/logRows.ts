@@ -31,7 +31,7 @@ function marked(text: string, match: RegExp | undefined): (string | HTMLElement)
   return [...out, text.slice(from)];
 }
 
-export interface RowOptions {
+interface RowOptions {
   chosen?: string | undefined; // id of a marked line
   match?: RegExp | undefined; // marked in the lines; global
   hasLevels?: boolean; // with a column of levels

@@ -18,7 +18,7 @@ import type { Agent } from '../wire';
 
 const TABS = ['Agents', 'Queue', 'Usage', 'Log'] as const;
 
-export interface Use {
+interface Use {
   slots: number;
   held: number;
   agents: number;

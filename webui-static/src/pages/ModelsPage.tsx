@@ -30,7 +30,7 @@ function PlaceChoice() {
   );
 }
 
-export function NewModel() {
+function NewModel() {
   const { route } = useLocation();
   const make = async (fields: FormData): Promise<void> => {
     const made = await makeModel(field(fields, 'name'), field(fields, 'description'), Number(field(fields, 'place')) || 1);

@@ -16,7 +16,7 @@ interface Props {
 }
 
 // The mistake of a text; undefined if it can be read.
-export function mistakeOf(text: string, known: readonly Known[]): string | undefined {
+function mistakeOf(text: string, known: readonly Known[]): string | undefined {
   try {
     parse(text, known);
     return undefined;

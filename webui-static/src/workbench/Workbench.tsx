@@ -25,8 +25,8 @@ import { TableTools } from './TableTools';
 import { TrialActions } from './TrialActions';
 import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
 
-export const LAYOUTS = ['table', 'both', 'panels'] as const;
-export type Layout = (typeof LAYOUTS)[number];
+const LAYOUTS = ['table', 'both', 'panels'] as const;
+type Layout = (typeof LAYOUTS)[number];
 
 // What the panels know about the search: one experiment's, or that of the drawn experiments.
 export interface Objective {

@@ -27,7 +27,7 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[]): Grou
   return [...found.values()];
 }
 
-export interface Spread {
+interface Spread {
   count: number; // runs with a number
   mean: number;
   deviation: number; // of the sample; 0 for one run

@@ -3,7 +3,7 @@
 import type { Condition } from '../api';
 import type { JsonValue } from '../wire';
 
-export type Operator = '=' | '!=' | '<' | '<=' | '>' | '>=' | '~' | '!~' | 'in' | 'is empty' | 'is not empty';
+type Operator = '=' | '!=' | '<' | '<=' | '>' | '>=' | '~' | '!~' | 'in' | 'is empty' | 'is not empty';
 export type Query =
   | { kind: 'and' | 'or'; all: Query[] }
   | { kind: 'test'; column: string; operator: Operator; values: string[] }
@@ -86,7 +86,7 @@ function distance(a: string, b: string): number {
 }
 
 // The key of the column that a name means: a key, a title, the name of a hyperparameter or metric, or its last part.
-export function columnOf(name: string, known: readonly Known[], at = 0): string {
+function columnOf(name: string, known: readonly Known[], at = 0): string {
   const wanted = plain(name);
   const own = known.find(({ key }) => key === name) ?? known.find(({ key, title }) => plain(key) === wanted || plain(title) === wanted);
   if (own) return own.key;
@@ -255,7 +255,7 @@ const TEXTUAL: readonly string[] = ['name', 'description', 'tags', 'user', 'reso
 const UNITS: Record<string, number> = { s: 1, min: 60, m: 60, h: 3600, d: 86400 };
 
 // A value as a number; "90min" in a column of seconds. undefined for text.
-export function numberIn(column: string, text: string): number | undefined {
+function numberIn(column: string, text: string): number | undefined {
   if (TEXTUAL.includes(column) || text.trim() === '') return undefined;
   const unit = column === 'duration' ? /^([\d.]+)(s|min|m|h|d)$/.exec(text) : null;
   const value = unit ? Number(unit[1]) * (UNITS[unit[2] ?? ''] ?? 1) : Number(text);

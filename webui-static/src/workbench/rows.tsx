@@ -1,5 +1,6 @@
 // Head and rows of a run table: runs, and groups of them.
 import type { Signal } from '@preact/signals';
+import type { JSX } from 'preact';
 import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
@@ -59,6 +60,12 @@ export interface HeadProps extends Placed {
   showAll: (shown: boolean) => void;
 }
 
+const Box = (props: JSX.InputHTMLAttributes<HTMLInputElement>) => (
+  <label>
+    <input type="checkbox" {...props} />
+  </label>
+);
+
 // The check box of all rows and the eye of all curves. On a phone the line above the table has the latter.
 function HeadChoice({ chosen, all, total, shown, showAll }: HeadProps) {
   const count = all.filter(({ id }) => chosen?.value.has(id)).length;
@@ -68,16 +75,13 @@ function HeadChoice({ chosen, all, total, shown, showAll }: HeadProps) {
   return (
     <span class="choice">
       {chosen && (
-        <label>
-          <input
-            type="checkbox"
-            aria-label="Select all"
-            title={isWhole ? 'Clear the selection' : `Select ${rows}`}
-            checked={isWhole}
-            indeterminate={count > 0 && !isWhole}
-            onChange={() => (chosen.value = new Map(isWhole ? [] : all.map((run) => [run.id, run] as const)))}
-          />
-        </label>
+        <Box
+          aria-label="Select all"
+          title={isWhole ? 'Clear the selection' : `Select ${rows}`}
+          checked={isWhole}
+          indeterminate={count > 0 && !isWhole}
+          onChange={() => (chosen.value = new Map(isWhole ? [] : all.map((run) => [run.id, run] as const)))}
+        />
       )}
       {!onPhone() && (
         <button
@@ -153,14 +157,11 @@ function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & {
   return (
     <span class="choice">
       {chosen && (
-        <label>
-          <input
-            type="checkbox"
-            aria-label={`Select ${run.kind} ${run.id}`}
-            checked={chosen.value.has(run.id)}
-            onChange={() => (chosen.value = toggled(chosen.value, run))}
-          />
-        </label>
+        <Box
+          aria-label={`Select ${run.kind} ${run.id}`}
+          checked={chosen.value.has(run.id)}
+          onChange={() => (chosen.value = toggled(chosen.value, run))}
+        />
       )}
       {!(chosen && onPhone()) && (
         <button
@@ -169,7 +170,7 @@ function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & {
           aria-label={`Show ${run.kind} ${run.id}`}
           aria-pressed={isShown}
           title={isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}
-          style={isShown ? { background: color, borderColor: color } : { borderColor: color }}
+          style={isShown ? { background: color, borderColor: color } : undefined}
           onClick={() => draw(run)}
         />
       )}

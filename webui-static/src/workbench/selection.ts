@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { Run } from './runs';
 
 // Runs drawn without a selection in the address, and at most.
-export const FIRST_DRAWN = 8;
+const FIRST_DRAWN = 8;
 export const MAX_DRAWN = 200;
 
 // The trial under the pointer, in the table or in a chart.
