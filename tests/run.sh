@@ -177,7 +177,7 @@ if wants unit && [ "$long" -eq 1 ]; then
   fi
 fi
 if wants e2e; then suite_program e2e python3 tests/e2e/run.py build/release --jobs 3; fi
-if wants seeds; then suite_program seeds python3 tests/seeds/run.py build/release; fi
+if wants seeds; then DET_TEST_TIMEOUT=$((long ? 28800 : 1500)) suite_program seeds python3 tests/seeds/run.py build/release; fi
 if wants engines; then
   wait "$engines"
   count_program engines

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The examples on real data must reach their published results: tests/long/examples.py BUILD_DIR. Takes half
-an hour on two cores. The data is ../shared/data, or DET_TEST_DATA: mnist/ and cifar10-jpeg.tar.gz. Ends with
-`N passed, N failed`."""
+"""The examples on real data must reach their published results, but for the seed documents' configurations, which the
+seeds suite trains: tests/long/examples.py BUILD_DIR. The data is ../shared/data, or DET_TEST_DATA: mnist/ and
+cifar10-jpeg.tar.gz. Ends with `N passed, N failed`."""
 import os
 import pathlib
 import re
@@ -55,13 +55,6 @@ class Examples(unittest.TestCase):
     def test_managed_mnist_learns_in_twenty_steps(self):
         out = self.train("mnist_managed_train", "mnist_managed", "const.yaml", self.mnist())
         self.assertLess(last("validation_error", out), 0.04)
-
-    def test_shiftvit_beats_the_published_accuracy_on_mnist(self):
-        one = last("accuracy", self.train("shiftvit_train", "shiftvit", "const_mnist.yaml"))
-        two = last("accuracy", self.train("shiftvit_train", "shiftvit", "distributed_mnist.yaml", processes=2))
-        print(f"ShiftViT on MNIST: {one} and {two}")
-        self.assertGreaterEqual(one, 0.987)
-        self.assertGreaterEqual(two, 0.988)
 
     def test_resnet_18_follows_pytorchs_loss_curve_for_200_batches_of_cifar_10(self):
         # Batches and the optimizer's steps are rounded as in Python, so that only the order of summation
