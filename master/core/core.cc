@@ -78,7 +78,7 @@ void Core::schedule(Now now, Effects& out) {
 
 std::optional<MonoTime> Core::next_deadline() const { return impl_->owners.timers.next(); }
 
-const std::map<ExperimentId, Experiment>& Core::experiments() const {
+const std::unordered_map<ExperimentId, Experiment>& Core::experiments() const {
   return impl_->owners.experiments.all();
 }
 const std::unordered_map<TrialId, Trial>& Core::trials() const { return impl_->owners.trials.all(); }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "master/core/core.h"
@@ -52,7 +53,7 @@ class Experiments {
   /// Moves an experiment to another pool; its allocations are preempted.
   void move_to(Step& step, Experiment& experiment, const std::string& pool);
 
-  const std::map<ExperimentId, Experiment>& all() const { return experiments_; }
+  const std::unordered_map<ExperimentId, Experiment>& all() const { return experiments_; }
   /// Returns the experiment, or null.
   Experiment* find(ExperimentId id);
   Experiment& at(ExperimentId id) { return experiments_.at(id); }
@@ -103,8 +104,8 @@ class Experiments {
   static Status number_trials(const Experiment& experiment, Search& search, std::vector<Trial>& rows);
 
   Owners& owners_;
-  std::map<ExperimentId, Experiment> experiments_;
-  std::map<ExperimentId, Search> searches_;
+  std::unordered_map<ExperimentId, Experiment> experiments_;
+  std::unordered_map<ExperimentId, Search> searches_;
   /// Idempotency keys of live experiments and of those in `ended_requests_`.
   std::map<RequestId, ExperimentId> requests_;
   /// Keys of the newest experiments to end (bounded). A repeated submission may have passed the API's check

@@ -258,7 +258,7 @@ void Queue::pop(JobState& job, const Shape& shape, TaskKey task) {
 
 void Queue::pop_first(JobState& job, const Shape& shape) {
   auto line = job.waiting.find(shape);
-  line->second.tasks.erase(line->second.first());
+  line->second.behind_held = line->second.tasks.erase(line->second.first());
   tidy(job, line);
 }
 
@@ -270,6 +270,7 @@ void Queue::tidy(JobState& job, decltype(JobState::waiting)::iterator line) {
 
 void Queue::hold(JobState& job, const Shape& shape) {
   JobState::Line& line = job.waiting.find(shape)->second;
+  line.behind_held = std::next(line.first());
   ++line.held;
   relist(job, shape, line);
   // A promise counts like an allocation: otherwise the next request of the job would precede those of users

@@ -72,10 +72,9 @@ class SortedVector {
     const auto first = elements_.begin();
     const auto old_place = first + (lower_bound(from) - first), place = first + (lower_bound(to) - first);
     if (old_place < place) {
-      std::rotate(old_place, old_place + 1, place);
-      *(place - 1) = to;
+      *std::move(old_place + 1, place, old_place) = to;
     } else {
-      std::rotate(place, old_place, old_place + 1);
+      std::move_backward(place, old_place, old_place + 1);
       *place = to;
     }
   }
@@ -117,10 +116,11 @@ struct JobState {
   /// The requests of one shape, by task.
   struct Line {
     std::set<TaskKey> tasks;
-    int held = 0;    ///< holders of this pass; these are the first `held` tasks
-    JobEntry entry;  ///< in UserState::waiting for this shape
+    int held = 0;                             ///< holders of this pass; these are the first `held` tasks
+    std::set<TaskKey>::iterator behind_held;  ///< the task after them; valid while there are any
+    JobEntry entry;                           ///< in UserState::waiting for this shape
     /// The first request that is not a holder.
-    auto first() const { return std::next(tasks.begin(), held); }
+    auto first() const { return held == 0 ? tasks.begin() : behind_held; }
   };
   boost::container::flat_map<Shape, Line> waiting;
   std::set<TaskKey> victims;  ///< tasks of allocations that may be preempted
