@@ -202,7 +202,8 @@ std::vector<OptionKey> sandbox_keys() {
   return {
       {"sandbox", Kind::kString, "best_effort",
        "Sandbox of tasks: required (the agent does not start without a full one), best_effort (what the "
-       "machine permits, with a warning) or off (tasks have all rights of the agent)."},
+       "machine permits, with a warning) or off (tasks have all rights of the agent). Without one a "
+       "trial starts about 0.3 s later: it loads LibTorch itself."},
       {"task_network", Kind::kString, "host",
        "Network of tasks: host (that of this machine) or cluster (the master and their own loopback "
        "interface; needs a sandbox). With cluster, gangs over several agents and storages in buckets are "

@@ -29,7 +29,12 @@ export const bulkActions = [
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.match(decodeURIComponent(page.url()), /heat=hp\.learning_rate.*|pin=searcherMetricsVal/);
       await page.setViewportSize({ width: 900, height: 900 });
-      await page.$eval('.table-tall', (frame) => (frame.scrollLeft = 400));
+      // The columns overflow once the table has followed the window.
+      await until(() => {
+        const frame = document.querySelector('.table-tall');
+        frame.scrollLeft = 400;
+        return frame.scrollLeft > 100;
+      });
       const [choice, cell] = await Promise.all(
         ['tr[data-id="3"] > :first-child', 'tr[data-id="3"] .pinned'].map((one) => page.$eval(one, (element) => element.getBoundingClientRect())),
       );

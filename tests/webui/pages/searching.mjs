@@ -50,7 +50,7 @@ export const searching = [
       await audit('search-brackets');
       await open(`experiments/${id}?panels=parameters`);
       // All trials end with the same metric: charts of its variation are left out.
-      await page.getByText('All trials have the same accuracy').waitFor();
+      await page.getByText('All runs have the same accuracy').waitFor();
       assert.equal(await page.locator('figure').count(), 1);
       const axes = await page.$$eval('figure[data-panel="parallel"] svg > g', (all) => all.map((axis) => [...axis.querySelectorAll('text')].map((text) => text.textContent)));
       assert.deepEqual(axes[0], ['kind', 'small', 'middle', 'large']);

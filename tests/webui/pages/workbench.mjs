@@ -162,7 +162,7 @@ export const workbench = [
       });
       await open(`experiments/${search()}?panels=parameters&hx=kind&hy=learning_rate`);
       await page.waitForSelector('figure[data-panel="heat"] td[title]');
-      await page.getByText('no hyperparameter alone explains the metric of these 6 trials').waitFor();
+      await page.getByText('no hyperparameter alone explains the metric of these 6 runs').waitFor();
       await shot('hyperparameters-cells');
       await page.unroute('**/api/v1/experiments/*/trials?*');
       await open(`experiments/${search()}?tab=code&file=script_trial.mjs`);

@@ -163,10 +163,13 @@ test('the last and the best value pass over gaps', () => {
   assert.equal(bestOf({ y: [] }, true), undefined);
 });
 
-test('curves coincide that have the same points in one group of metrics', () => {
+test('curves of one group of metrics coincide if one hides the other', () => {
   const same = panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [1, 2, 3]), curve(3, 'training', [1, 2.5, 3]), curve(1, 'validation', [1, 2, 3]));
   assert.deepEqual(coinciding(same), ['trial 1', 'trial 2']);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 9, 4, 3]))), []);
+  // The second is the beginning of the first, nearly.
+  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 2.001]))), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 1, 1]), curve(2, 'training', [2, 2, 2]))), []);
 });
 
 test('metrics are in sections by the words before the first slash, whatever their digits', () => {

@@ -1,6 +1,6 @@
 // The title of a chart: its name, the key of its line styles with last and best values, notes, and tools.
 import { useMemo } from 'preact/hooks';
-import { metric, metricAlone } from '../format';
+import { counted, metric, metricAlone } from '../format';
 import type { ChartProps } from './MetricChart';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
@@ -45,7 +45,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
     return [last === undefined ? '' : isFirst(group) ? `last ${shown(last)}` : shown(last), best === undefined ? '' : `best ${shown(best)}`].filter((part) => part !== '').join(' · ');
   };
   const having = new Set(series.map(({ trial }) => trial)).size;
-  const same = useMemo(() => (isOne || panel.members ? [] : coinciding(panel)), [panel]);
+  const same = useMemo(() => (isOne ? [] : coinciding(panel)), [panel]);
   const missing = trials === undefined ? 0 : trials - having;
   return (
     <figcaption>
@@ -54,20 +54,20 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
       </span>
       <span class="panel-facts">
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
-        {isOne && groups.length > 1 && <span class="fixed">last</span>}
+        {isOne && groups.length > 1 && <span>last</span>}
         {groups
           .filter((group) => isOne || groups.length === 1 || dashOf(panel, group))
           .map((group) => (
-            <span key={group} class="fixed">
+            <span key={group}>
               {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}
             </span>
           ))}
         {missing > 0 && (
-          <span class="fixed" title={`no curve for ${missing} ${missing === 1 ? 'run' : 'runs'}`}>
-            {having}/{trials}
+          <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
+            {having} of {counted(trials ?? 0, 'run')}
           </span>
         )}
-        {same.length > 0 && <span title={`Drawn over each other:\n${same.join('\n')}`}>{same.length} curves coincide</span>}
+        {same.length > 0 && <span title={`Drawn over each other:\n${same.join('\n')}`}>{same.length === panel.series.length ? 'all' : same.length} curves coincide</span>}
       </span>
       <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
     </figcaption>

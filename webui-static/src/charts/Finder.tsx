@@ -65,7 +65,7 @@ export function Finder({ panels, shown }: Props) {
   const listed = query.find ? matching(panels, query.find) : panels;
   return (
     <div class="finder" ref={host} onFocusIn={() => (open.value = true)}>
-      <SearchField label="Find metrics" placeholder={`${shown.length} of ${counted(panels.length, 'metric')}`} value={query.find ?? ''} say={(find) => setQuery({ find })} />
+      <SearchField label="Find metrics" placeholder={`${shown.length}/${counted(panels.length, 'metric')}`} value={query.find ?? ''} say={(find) => setQuery({ find })} />
       {open.value && (
         <div class="tool-body finder-list" role="group" aria-label="Metrics shown">
           {sectionsOf(listed).map((section) => (

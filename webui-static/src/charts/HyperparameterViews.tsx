@@ -1,5 +1,5 @@
 // Charts of a search's hyperparameters: parallel coordinates, and a scatter plot per hyperparameter.
-import { metric } from '../format';
+import { metric, metricAlone } from '../format';
 import type { JsonValue, Trial } from '../wire';
 import type { Query } from '../workbench/query';
 import { HeatMap, ImportanceBars } from './ImportanceView';
@@ -35,7 +35,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
   if (all.length === 0) {
     return (
       <p class="quiet">
-        No hyperparameter differs between the trials. A search varies them: see <code>searcher</code> in the
+        No hyperparameter differs between the runs. A search varies them: see <code>searcher</code> in the
         configuration, or <code>det preview-search</code>.
       </p>
     );
@@ -58,7 +58,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
       />
       {isEqual ? (
         <p class="quiet">
-          All trials have the same {metricName || 'metric'}, {metric(axis.max)}, so no hyperparameter explains it.
+          {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {metricAlone(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
         <ImportanceBars trials={trials} all={all} />

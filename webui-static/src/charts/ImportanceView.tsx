@@ -12,14 +12,7 @@ const MIN_SHARE = 0.001;
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
   const found = importance(trials, all);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
-  if (found.length === 0) return <p class="quiet">Importance needs at least {MIN_TRIALS} trials with a metric.</p>;
-  if (found.every(({ share }) => share < MIN_SHARE))
-    return (
-      <p class="quiet">
-        Importance: no hyperparameter alone explains the metric of these {counted(count, 'trial')} better than chance. More trials can
-        show an effect.
-      </p>
-    );
+  const isNone = found.every(({ share }) => share < MIN_SHARE);
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
@@ -28,15 +21,23 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
           <span>share of the metric's variance that each explains alone</span>
         </span>
       </figcaption>
-      <ul class="plain-list importance">
-        {found.map((one) => (
-          <li key={one.name}>
-            <span>{one.name}</span>
-            <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
-            <span>{percent(one.share)}</span>
-          </li>
-        ))}
-      </ul>
+      {found.length === 0 && <p class="quiet">At least {MIN_TRIALS} runs with a metric are needed.</p>}
+      {found.length > 0 && isNone && (
+        <p class="quiet">
+          No hyperparameter alone explains the metric of these {counted(count, 'run')} better than chance. More runs can show an effect.
+        </p>
+      )}
+      {!isNone && (
+        <ul class="plain-list importance">
+          {found.map((one) => (
+            <li key={one.name}>
+              <span>{one.name}</span>
+              <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
+              <span>{percent(one.share)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
     </figure>
   );
 }
@@ -73,8 +74,9 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} style={cell.mean === undefined ? undefined : { '--warmth': `${Math.round(4 + 32 * warmth(cell.mean))}%` }} title={`${cell.count} trials`}>
+                <td key={column} style={cell.mean === undefined ? undefined : { '--warmth': `${Math.round(10 + 30 * warmth(cell.mean))}%` }} title={counted(cell.count, 'run')}>
                   {digits(cell.mean)}
+                  {cell.count > 1 && <span class="quiet"> ×{cell.count}</span>}
                 </td>
               ))}
             </tr>
@@ -139,8 +141,8 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         </span>
         <span class="panel-facts">
           <span>
-            {smooth ? 'a smooth mean of the trials nearby' : 'the mean of the trials in each cell'}
-            {high > low && '; strongest is best'}
+            {smooth ? 'a smooth mean of the runs nearby' : 'the mean of the runs in each cell'}
+            {high > low && '; the strongest color is best'}
           </span>
         </span>
       </figcaption>

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
+import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { counted, metric, metricAlone } from '../format';
 import type { Panel } from './series';
@@ -53,7 +54,10 @@ export function TrialKey({ curves, panels }: { curves: readonly { id: number; na
       label="Trials shown"
       entries={known.map(({ id, name, color }) => (
         <li key={id}>
-          <Swatch color={color} /> <a href={paths.trial(id)}>{name}</a>
+          <Swatch color={color} />{' '}
+          <a href={paths.trial(id)} title={name}>
+            <Name text={name} />
+          </a>
         </li>
       ))}
     />

@@ -3,7 +3,7 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { axisNumber, digits } from '../format';
+import { axisNumber, digits, metricAlone } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
@@ -208,6 +208,24 @@ function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
   if (changed) plot.redraw(false, false);
 }
 
+// One trial with one point of each curve: a plot would say less than the values.
+const isPoint = ({ series }: Panel): boolean => series.every(({ x, trial }) => x.length === 1 && trial === series[0]?.trial);
+
+function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 'text'>) {
+  return (
+    <dl class="point-values">
+      {panel.series.map((one) => (
+        <div key={one.label}>
+          <dd>{text ? text(panel.name, one.y[0] ?? NaN) : metricAlone(one.y[0] ?? undefined)}</dd>
+          <dt class="quiet">
+            {one.group}, {look.axis} {onAxis(look.axis, one.x[0] ?? 0)}
+          </dt>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 // A position without a value is `undefined` (the line passes over it). A value that is not finite, or not
 // positive on a logarithmic axis, is null (a gap).
 function toData(panel: Panel, look: Look): uPlot.AlignedData {
@@ -232,6 +250,7 @@ export function MetricChart(props: ChartProps) {
     ...[...panel.series, ...(panel.members ?? [])].map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
     theme,
     isBanded(panel),
+    isPoint(panel),
     look.axis,
     look.log,
     look.size,
@@ -283,10 +302,14 @@ export function MetricChart(props: ChartProps) {
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
       <ChartTitle {...props} canvas={() => plot.current?.ctx.canvas} />
-      <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>
-        <div ref={host} />
-        <HoverValues at={hover.value} />
-      </div>
+      {isPoint(panel) ? (
+        <PointValues {...props} />
+      ) : (
+        <div class="plot" aria-hidden="true" onPointerLeave={() => (hovered.value = undefined)}>
+          <div ref={host} />
+          <HoverValues at={hover.value} />
+        </div>
+      )}
     </figure>
   );
 }

@@ -101,12 +101,12 @@ interface AxisProps extends BrushProps {
   room: number; // pixels between axes
 }
 
-// An axis with its name above and its ticks on the left.
+// An axis with its name above and its ticks on the left, on the right of the last one.
 function ParallelAxis({ nameY, room, isLast, ...brush }: AxisProps) {
   const { dimension, x, height } = brush;
   const marks = ticks(dimension, room < LEAST_ROOM ? 2 : TICKS);
-  // All curves meet at the value of a constant axis.
-  const side = isLast && isConstant(dimension) ? 1 : -1;
+  // No curve passes right of the last axis.
+  const side = isLast ? 1 : -1;
   return (
     <g>
       <line class="axis" x1={x} x2={x} y1={TOP} y2={HEIGHT - BOTTOM} />
@@ -116,7 +116,7 @@ function ParallelAxis({ nameY, room, isLast, ...brush }: AxisProps) {
       {marks.map((mark) => (
         <g key={mark.at}>
           <line class="axis" x1={x + 4 * side} x2={x} y1={height(mark.at)} y2={height(mark.at)} />
-          <text class="over" x={x + TICK_GAP * side} y={height(mark.at) + 4} text-anchor={side > 0 ? 'start' : 'end'}>
+          <text class="over" x={x + (TICK_GAP + (isLast ? BAR_WIDTH : 0)) * side} y={height(mark.at) + 4} text-anchor={side > 0 ? 'start' : 'end'}>
             {mark.text}
           </text>
         </g>
@@ -133,7 +133,7 @@ function layout(axes: readonly Dimension[], width: number) {
   const [first, end] = [axes[0], axes[axes.length - 1]];
   const limit = Math.min(MAX_SIDE, width / 4);
   const left = Math.min(limit, Math.max(LEAST_SIDE, TICK_GAP + 8 + TICK_WIDTH * widest(first), (NAME_WIDTH * (first?.name.length ?? 0)) / 2));
-  const outside = end && isConstant(end) ? TICK_GAP + TICK_WIDTH * widest(end) : 0;
+  const outside = TICK_GAP + BAR_WIDTH + TICK_WIDTH * widest(end);
   const right = Math.min(limit, Math.max(LEAST_SIDE, outside, (NAME_WIDTH * (end?.name.length ?? 0)) / 2));
   const room = (width - left - right) / Math.max(1, axes.length - 1);
   return {
@@ -197,7 +197,7 @@ export function Parallel({ trials, all, metricAxis, smallerIsBetter, painting, q
   return (
     <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`} data-panel="parallel">
       <figcaption>
-        <span class="panel-name">All hyperparameters</span>
+        <span class="panel-name">Hyperparameters that differ</span>
         <span class="panel-facts">
           <span>{pointed ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}` : 'Drag along an axis to filter'}</span>
         </span>

@@ -5,12 +5,12 @@ import { brackets } from '../calls/brackets';
 import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
-import { counted, grouped, metric } from '../format';
+import { counted, grouped, metric, metricAlone } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { colorBar, usePainting, type Painting } from './paint';
-import { bestOf, farthest, fromBegin, lanes, lengthScale, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
+import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
 import { timeTexts } from './series';
 
 const HEIGHT = 320;
@@ -125,6 +125,7 @@ function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
 function Picture({ lane, lines, unit, latest, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
+  const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
   const scale = lengthScale(lane.rungs.map((one) => one.length), lines.flatMap((one) => one.points.map((point) => point.length)));
   const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
@@ -145,7 +146,8 @@ function Picture({ lane, lines, unit, latest, painting, metricName, smallerIsBet
           {lane.title !== '' && <span>{counted(lane.rungs.length, 'stage')}</span>}
           {best && (
             <span>
-              best {metricName} {metric(best.value)} by <a href={paths.trial(best.id)}>trial {best.id}</a>
+              best {metricName} {metricAlone(best.value)} by{' '}
+              {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
         </span>

@@ -1,5 +1,5 @@
 // Groups of trials in charts: the mean of their curves and a band of one standard deviation. Pure.
-import { lastOf } from './facts';
+import { lastOf, valueAt } from './facts';
 import type { Panel, Series } from './series';
 
 export interface GroupOf {
@@ -9,22 +9,6 @@ export interface GroupOf {
 
 // Positions of a mean curve, at most.
 const MAX_POSITIONS = 400;
-
-// The value of a curve at a position, interpolated; undefined outside its range and in gaps.
-function valueAt({ x, y }: Series, at: number): number | undefined {
-  let [low, high] = [0, x.length - 1];
-  if (high < 0 || at < (x[0] ?? 0) || at > (x[high] ?? 0)) return undefined;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((x[middle] ?? 0) < at) low = middle + 1;
-    else high = middle;
-  }
-  const [right, after] = [x[low] ?? 0, y[low]];
-  if (after == null) return undefined;
-  if (right === at || low === 0) return after;
-  const [left, before] = [x[low - 1] ?? 0, y[low - 1]];
-  return before == null ? undefined : before + ((after - before) * (at - left)) / (right - left);
-}
 
 function positions(all: readonly Series[]): number[] {
   const every = [...new Set(all.flatMap(({ x }) => x))].sort((a, b) => a - b);

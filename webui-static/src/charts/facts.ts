@@ -33,22 +33,54 @@ export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): numb
   return best;
 }
 
-const isSame = (one: Series, other: Series): boolean =>
-  one.x.length === other.x.length && one.y.every((value, at) => value === other.y[at]) && one.x.every((value, at) => value === other.x[at]);
-
-// The labels of the most curves of one group of metrics that have the same points; none if all curves differ.
-export function coinciding(panel: Pick<Panel, 'series'>): string[] {
-  const found = new Map<string, Series[][]>();
-  for (const one of panel.series) {
-    const middle = one.y.length >> 1;
-    const key = [one.group, one.y.length, one.y[0], one.y[middle], one.y[one.y.length - 1]].join(' ');
-    const alike = found.get(key) ?? [];
-    found.set(key, alike);
-    const same = alike.find(([first]) => first !== undefined && isSame(first, one));
-    if (same) same.push(one);
-    else alike.push([one]);
+// The value of a curve at a position, interpolated; undefined outside its range and in gaps.
+export function valueAt({ x, y }: Pick<Series, 'x' | 'y'>, at: number): number | undefined {
+  let [low, high] = [0, x.length - 1];
+  if (high < 0 || at < (x[0] ?? 0) || at > (x[high] ?? 0)) return undefined;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((x[middle] ?? 0) < at) low = middle + 1;
+    else high = middle;
   }
-  const [most = []] = [...found.values()].flat().sort((a, b) => b.length - a.length);
+  const [right, after] = [x[low] ?? 0, y[low]];
+  if (after == null) return undefined;
+  if (right === at || low === 0) return after;
+  const [left, before] = [x[low - 1] ?? 0, y[low - 1]];
+  return before == null ? undefined : before + ((after - before) * (at - left)) / (right - left);
+}
+
+// Curves of larger panels are not compared. Points of a curve that are, the part of them that has to lie on another
+// curve, and the distance at which they do, as a part of the range of all values.
+const MAX_COMPARED = 16;
+const SAMPLE = 64;
+const PART = 0.95;
+const NEAR = 0.004;
+
+// Whether nearly all points of `hidden` lie on `other`, so that only one of the two can be seen.
+function isHidden(hidden: Series, other: Series, near: number): boolean {
+  const step = Math.max(1, Math.floor(hidden.x.length / SAMPLE));
+  const at = hidden.x.map((_, place) => place).filter((place) => place % step === 0 && hidden.y[place] != null);
+  const lying = at.filter((place) => {
+    const value = valueAt(other, hidden.x[place] ?? 0);
+    return value !== undefined && Math.abs(value - (hidden.y[place] ?? 0)) <= near;
+  });
+  return at.length > 0 && lying.length >= PART * at.length;
+}
+
+// The labels of the most curves of one group of metrics that hide each other; none if all can be seen.
+export function coinciding({ series }: Pick<Panel, 'series'>): string[] {
+  if (series.length < 2 || series.length > MAX_COMPARED) return [];
+  let [low, high] = [Infinity, -Infinity];
+  for (const { y } of series) for (const value of y) if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  const near = NEAR * (high - low);
+  const sets: Series[][] = [];
+  for (const one of series) {
+    const hiding = (other: Series): boolean => other.group === one.group && (isHidden(one, other, near) || isHidden(other, one, near));
+    const joined = sets.filter((set) => set.some(hiding));
+    for (const set of joined) sets.splice(sets.indexOf(set), 1);
+    sets.push([...joined.flat(), one]);
+  }
+  const [most = []] = sets.sort((a, b) => b.length - a.length);
   return most.length > 1 ? most.map(({ label }) => label) : [];
 }
 

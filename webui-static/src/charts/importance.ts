@@ -59,12 +59,12 @@ export interface HeatCell {
   mean: number | undefined;
 }
 
-// Treats a number with at most `most` different values as a choice.
+// Treats a number as a choice that has at most `most` different values, each of them twice on the average.
 export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
   if (one.kind === 'words') return one;
   const numbers = trials.map((trial) => flatten(trial.hparams).get(one.name)).filter((value) => typeof value === 'number');
   const values = [...new Set(numbers)].sort((a, b) => a - b);
-  if (values.length > most) return one;
+  if (values.length > most || 2 * values.length > numbers.length) return one;
   return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
 }
 

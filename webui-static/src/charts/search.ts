@@ -57,6 +57,12 @@ function fromConfig(name: string, config: JsonObject, values: readonly JsonValue
   return { name, kind: log ? 'log' : 'linear', words: [], min: Math.min(...ends), max: Math.max(...ends), ...whole(ends) };
 }
 
+// The values that the configuration lists for a hyperparameter.
+export function choicesOf(hyperparameters: JsonValue | undefined, name: string): string[] {
+  const { vals } = declared(hyperparameters).get(name) ?? {};
+  return Array.isArray(vals) ? vals.map(word) : [];
+}
+
 // The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
 // Without a declaration (forked or detached trials) numbers are linear. Trials without the hyperparameter do not
 // count: trials of different experiments rarely share all of them.

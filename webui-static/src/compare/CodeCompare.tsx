@@ -35,6 +35,17 @@ export function OtherSide({ all }: { all: Subject[] }) {
   );
 }
 
+// The signs of lines and whose they are.
+export function Signs({ all }: { all: Subject[] }) {
+  const { left, right } = useSides(all);
+  if (all.length < 2) return null;
+  return (
+    <span class="quiet">
+      − {left.name} · + {right.name}
+    </span>
+  );
+}
+
 export function CodeCompare({ all }: { all: Subject[] }) {
   const { left, right } = useSides(all);
   const ids = [left.experiment.id, right.experiment.id] as const;

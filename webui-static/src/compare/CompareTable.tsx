@@ -11,7 +11,7 @@ import { onlyDiffering, type Cell, type Section } from './rows';
 import type { Subject } from './subjects';
 
 // Name and id of a run in one line; below a trial the name and id of its experiment, if `isNamed`.
-function Head({ one, isNamed }: { one: Subject; isNamed: boolean }) {
+function Head({ one, isNamed, isBaseline }: { one: Subject; isNamed: boolean; isBaseline: boolean }) {
   const { experiment, trial } = one;
   const ofTrial = one.path === 'trial' && trial !== undefined;
   const name = ofTrial ? one.name : experiment.name || one.name;
@@ -29,6 +29,7 @@ function Head({ one, isNamed }: { one: Subject; isNamed: boolean }) {
           <Name text={experimentTitle(experiment)} />
         </a>
       )}
+      {isBaseline && <span class="quiet base">baseline</span>}
     </th>
   );
 }
@@ -45,17 +46,19 @@ function RowName({ name }: { name: string }) {
   );
 }
 
+// Characters of a text that may need several lines.
+const LONG = 40;
+
 const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell }) => (
   <>
-    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">–</span> : text}
-    {difference !== '' && <> <span class={`difference ${tone}`}>{difference}</span></>}
+    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">–</span> : text.length > LONG ? <span class="long">{text}</span> : text}
     {isBest && <> <span class="best">best</span></>}
+    {difference !== '' && <> <span class={`difference ${tone}`}>{difference}</span></>}
   </>
 );
 
-// A cell that differs from the baseline is tinted. A value without a difference has one line.
-const cellClass = ({ text, difference, isBest }: Cell, baseline: Cell | undefined): string =>
-  `${text === baseline?.text ? '' : 'other'} ${difference === '' && !isBest ? 'cut' : ''}`;
+// A cell that differs from the baseline is tinted.
+const cellClass = ({ text }: Cell, baseline: Cell | undefined): string => (text === baseline?.text ? '' : 'other');
 
 interface Props {
   label: string;
@@ -71,13 +74,15 @@ const PADDING = 24;
 // Pixels of the column of a subject.
 const LEAST = 120;
 const MOST = 320;
+// Below this width the differences are on a line of their own.
+const NARROW = 180;
 
 // The width of the names, which have 46 % of the table at most, less beside many subjects, and the width of a subject:
 // whole columns fill the table, because a part of one tells nothing.
 function widths(width: number, subjects: number, characters: number): { names: number; subject: number } {
   const names = Math.floor(Math.min(Math.max(0.22, 0.46 - 0.04 * subjects) * width, CHARACTER * characters + PADDING));
   const visible = Math.min(subjects, Math.max(1, Math.floor((width - names) / LEAST)));
-  return { names, subject: Math.min(MOST, Math.floor((width - names) / visible)) };
+  return { names, subject: Math.min(MOST, (width - names) / visible) };
 }
 
 // The sections' rows that differ, or all of them as the switch says.
@@ -106,15 +111,15 @@ export function CompareTable({ label, all, sections, tools }: Props) {
           </label>
         )}
       </div>
-      <div class="table-frame compare" role="region" aria-label={label} tabIndex={0} ref={host}>
+      <div class={`table-frame compare ${sizes.subject < NARROW ? 'narrow' : ''}`} role="region" aria-label={label} tabIndex={0} ref={host}>
         <table style={{ '--subjects': all.length, '--names': `${sizes.names}px`, '--width': `${sizes.names + all.length * sizes.subject}px` }}>
           <thead>
             <tr>
               <th scope="col" class="corner">
                 <span class="hidden">Name</span>
               </th>
-              {all.map((one) => (
-                <Head key={one.name} one={one} isNamed={isNamed} />
+              {all.map((one, at) => (
+                <Head key={one.name} one={one} isNamed={isNamed} isBaseline={!isOne && at === 0} />
               ))}
             </tr>
           </thead>
@@ -132,8 +137,8 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                   <th scope="row" title={name}>
                     <RowName name={name} />
                   </th>
-                  {cells.map((cell, at) => (
-                    <td key={at} class={cellClass(cell, cells[0])} title={cell.text}>
+                  {(differs ? cells : cells.slice(0, 1)).map((cell, at) => (
+                    <td key={at} colSpan={differs ? 1 : all.length} class={cellClass(cell, cells[0])} title={cell.text}>
                       <Value cell={cell} />
                     </td>
                   ))}

@@ -9,7 +9,7 @@ import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
-import { CodeCompare, OtherSide, useSides } from './CodeCompare';
+import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
 import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
@@ -120,7 +120,7 @@ export function Comparison({ drawn, colors, objective, format }: Props) {
     <Tools part={part} all={all}>
       {drawn.length > MAX_COMPARED && (
         <span class="quiet">
-          the first {MAX_COMPARED} of {drawn.length} drawn
+          the first {MAX_COMPARED} of {drawn.length} shown
         </span>
       )}
     </Tools>
@@ -135,6 +135,7 @@ export function Comparison({ drawn, colors, objective, format }: Props) {
           <div class="compare-tools">
             {tools}
             <OtherSide all={all} />
+            <Signs all={all} />
           </div>
           <CodeCompare all={all} />
         </>

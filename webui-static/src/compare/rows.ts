@@ -77,13 +77,13 @@ export function metricRow(name: string, values: readonly Value[], format: Format
   return { name, cells, differs: differing(cells) };
 }
 
-// The row of the searcher metric: the best value and those that read the same are marked, and differences have a tone.
+// The row of the searcher metric: the best value and those equal to it are marked, and differences have a tone.
 export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
   const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
-  const cells = row.cells.map((cell): Cell => {
+  const cells = row.cells.map((cell, at): Cell => {
     const isSmaller = cell.difference.startsWith(MINUS);
-    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && cell.text === row.cells[best]?.text };
+    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && values[at] === values[best] };
   });
   return { ...row, cells };
 }
@@ -217,16 +217,18 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
   const text = format ?? metricColumn(values);
   const known = all.flatMap((one) => {
     const value = valueOfMetric(one);
-    return value === undefined ? [] : [{ name: one.name, value: Number(text(value)), text: text(value) }];
+    return value === undefined ? [] : [{ name: one.name, value, text: text(value) }];
   });
   const [first, second] = known.sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   if (!first || !second) return '';
-  const tied = known.filter(({ text }) => text === first.text);
+  const tied = known.filter(({ value }) => value === first.value);
   if (tied.length > 1) {
     if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
     return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
-  return `${capital(first.name)} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
+  // The difference of the shown numbers, unless they read the same.
+  const by = Math.abs(Number(first.text) - Number(second.text)) || Math.abs(first.value - second.value);
+  return `${capital(first.name)} leads ${objective} by ${signed(by, first.text === second.text ? undefined : placesOf([first.text, second.text])).slice(1)}`;
 }
 
 // Rows that differ, in the sections that have some.

@@ -10,7 +10,7 @@ import type { Run } from '../workbench/runs';
 import { Confirm } from './Confirm';
 import { field, FormDialog } from './FormDialog';
 import { ProjectChoice } from './ProjectChoice';
-import { SelectionBar, useSelectionWork } from './SelectionBar';
+import { SelectionBar, useSelectionWork } from '../workbench/SelectionBar';
 
 type Action = api.Action | 'archive' | 'unarchive' | 'delete' | 'move';
 

@@ -30,7 +30,7 @@ export function ErrorNote({ error, retry, nameOf }: ErrorProps) {
   );
 }
 
-// With a progress, the badge of a running trial or experiment is filled by that part.
+// With a progress, the badge of a running trial or experiment has a line of that length.
 export function StateBadge({ state, progress }: { state: string; progress?: number | undefined }) {
   const part = progress !== undefined && stateTone(state) === 'busy' ? percent(progress) : undefined;
   return (

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { fileAddress, pathOf, type Media } from '../calls/media';
 import { Markdown } from '../components/Markdown';
-import { bytes, metric } from '../format';
+import { bytes, grouped, metric } from '../format';
 import type { Contents } from './contents';
 
 const MAX_SCALE = 32; // small images are enlarged by a whole number
@@ -83,10 +83,13 @@ function Histogram({ one, content }: { one: Media; content: Uint8Array }) {
         return <rect key={at} x={place(from)} y={80 - height} width={Math.max(0.5, place(to) - place(from) - 0.5)} height={height} />;
       })}
       <text x={0} y={93}>
-        {metric(left)}
+        {metric(left).replace('-', '−')}
+      </text>
+      <text x={CELL_WIDTH} y={10} class="end">
+        {grouped(top)} at most
       </text>
       <text x={CELL_WIDTH} y={93} class="end">
-        {metric(right)}
+        {metric(right).replace('-', '−')}
       </text>
     </svg>
   );

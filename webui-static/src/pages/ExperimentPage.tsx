@@ -166,7 +166,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <>
           <h2 class="hidden">Trials</h2>
           <span class="quiet found" role="status">
-            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')}`}
+            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found`}
           </span>
         </>
       }

@@ -52,8 +52,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
     chosen.value = withRows(chosen.value, rows.loaded());
   });
   const objective = useObjective(rows.loaded().slice(0, 50));
-  const narrowed = view.text !== '' || view.archived;
-  if (rows.total === 0 && !narrowed && !rows.error) return <>{empty}</>;
+  if (rows.total === 0 && view.text === '' && !view.archived && !rows.error) return <>{empty}</>;
   return (
     <Workbench
       kind="experiment"
@@ -61,7 +60,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
         <>
           {projectId === 0 ? <h1>Experiments</h1> : <h2>Experiments</h2>}
           <span class="quiet found" role="status">
-            {rows.total === undefined ? 'Loading…' : `${grouped(rows.total)} ${narrowed ? 'found' : 'in all'}`}
+            {rows.total === undefined ? 'Loading…' : `${grouped(rows.total)} ${view.text === '' ? 'in all' : 'found'}`}
           </span>
         </>
       }

@@ -37,6 +37,7 @@ interface Props {
   groups: readonly Group[];
   objective: Objective | undefined;
   keyed: boolean; // without a table beside, curves need a key
+  single: boolean; // there is one run in all
   query: Query | undefined;
   setTests: (columns: readonly string[], tests: readonly Query[]) => void; // filters the table
   search: ComponentChildren;
@@ -126,9 +127,10 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
 
 type PanelName = (typeof PANELS)[number];
 
-function usePanel(searches: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
+// A single run has nothing to compare or to search.
+function usePanel(searches: boolean, single: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
   const { query, setQuery } = useQuery();
-  const offered = PANELS.filter((name) => name !== 'Search' || searches);
+  const offered = PANELS.filter((name) => (single ? name === 'Curves' || name === 'Media' : name !== 'Search' || searches));
   return {
     offered,
     current: offered.find((name) => name.toLowerCase() === query.panels) ?? 'Curves',
@@ -137,8 +139,8 @@ function usePanel(searches: boolean): { offered: readonly PanelName[]; current: 
 }
 
 // The choice of a panel where a row of buttons has no room.
-export function PanelSelect({ searches }: { searches: boolean }) {
-  const { offered, current, choose } = usePanel(searches);
+export function PanelSelect({ searches, single }: { searches: boolean; single: boolean }) {
+  const { offered, current, choose } = usePanel(searches, single);
   return (
     <select aria-label="Panel" value={current} onChange={(event) => choose(event.currentTarget.value)}>
       {offered.map((name) => (
@@ -150,7 +152,7 @@ export function PanelSelect({ searches }: { searches: boolean }) {
 
 export function Panels(props: Props) {
   const { kind, drawn, rows, colors, search, drawing } = props;
-  const { offered, current, choose } = usePanel(search !== undefined);
+  const { offered, current, choose } = usePanel(search !== undefined, props.single);
   const lead = !(props.keyed && onPhone()) && (
     <div class="segments" role="group" aria-label="Panels">
       {offered.map((name) => (

@@ -38,6 +38,7 @@ interface Props extends Omit<RowProps, 'height'>, Pick<HeadProps, 'sorts' | 'sor
   beside: boolean; // has panels beside it
   single: boolean; // has one run, and no filter hides others
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
+  grouped: boolean;
 }
 
 // The rendered rows. Before the first look, those that fit into the window: the margin is drawn after the first paint.
@@ -135,7 +136,7 @@ export function RunTable(props: Props) {
   }, []);
   const choiceWidth = firstWidth(props.chosen);
   const beside = props.beside && !onPhone();
-  const shaped = onPhone() ? onOneLine(props.columns, frameWidth - choiceWidth) : beside ? besidePanels(props.columns, props.all, props.groupedBy.length > 0) : props.columns;
+  const shaped = onPhone() ? onOneLine(props.columns, frameWidth - choiceWidth) : beside ? besidePanels(props.columns, props.all, props.grouped) : props.columns;
   // Beside panels the id scrolls away from a name.
   const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
   const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);

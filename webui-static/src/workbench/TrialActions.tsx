@@ -4,7 +4,7 @@ import { useQuery } from '../address';
 import { killTrial } from '../api';
 import { MAX_COMPARED } from '../compare/subjects';
 import { Confirm } from '../components/Confirm';
-import { SelectionBar, useSelectionWork } from '../components/SelectionBar';
+import { SelectionBar, useSelectionWork } from './SelectionBar';
 import { isEnded } from '../format';
 import type { Run } from './runs';
 import { writeView, type View } from './view';

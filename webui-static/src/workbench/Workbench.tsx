@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { colorsOf, seriesColors, useColors } from '../colors';
+import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
@@ -54,10 +55,11 @@ const DEVIATION_WIDTH = 56;
 const NARROW = '(max-width: 60rem)';
 const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
 
-// Values to complete: those of the loaded rows.
+// Values to complete: those of the loaded rows, after those that the configuration of the first one lists.
 function valuesOf(rows: readonly Run[], key: string, kind: RunKind): string[] {
   if (key === 'state' && kind === 'experiment') return STATES;
-  const found = new Set<string>();
+  const declared = key.startsWith('hp.') ? choicesOf(rows[0]?.experiment.config?.hyperparameters, key.slice(3)) : [];
+  const found = new Set<string>(declared);
   for (const run of rows.slice(0, 500)) {
     const value = valueOf(run, key);
     for (const one of Array.isArray(value) ? value : [value]) if (typeof one === 'string' || typeof one === 'number') found.add(String(one));
@@ -190,7 +192,8 @@ export function Workbench(props: Props) {
   const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
-  const keys = view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind];
+  // The labels of groups have the values of their columns.
+  const keys = (view.columns ?? props.columns ?? DEFAULT_COLUMNS[kind]).filter((key) => key === 'id' || !view.groups.includes(key));
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
   const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
   const columns = ordered
@@ -225,7 +228,7 @@ export function Workbench(props: Props) {
         )}
         <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} />
         <LayoutChoice layout={layout} />
-        {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} />}
+        {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} single={single} />}
         <Options open={hasTools} />
       </div>
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
@@ -243,7 +246,7 @@ export function Workbench(props: Props) {
                 all={found}
                 beside={shown === 'both'}
                 single={single}
-                groupedBy={view.groups}
+                grouped={view.groups.length > 0}
                 columns={columns}
                 sorts={view.sorts}
                 pins={view.pins}
@@ -277,6 +280,7 @@ export function Workbench(props: Props) {
             groups={groups}
             objective={props.objective}
             keyed={layout === 'panels'}
+            single={single}
             setTests={setTests}
             query={source.query}
             search={props.search}

@@ -9,7 +9,7 @@ import type { Column } from './columns';
 import { spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
-import { hovered, trialOf } from './selection';
+import { hasCurves, hovered, trialOf } from './selection';
 import type { Sort } from './view';
 
 // Width of the first column: the dot, and a check box before it. On a phone one of them.
@@ -25,7 +25,6 @@ export interface RowProps {
   chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows have no check boxes
   shown: ReadonlySet<number>; // ids of the drawn runs
   colorOf: (id: number) => string;
-  groupedBy: readonly string[];
   draw: (run: Run) => void; // draws or removes its curves
   top: readonly Run[]; // stay below the head while the others scroll
   pin: (run: Run) => void; // puts a run there or takes it away
@@ -166,10 +165,10 @@ function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & {
       {!(chosen && onPhone()) && (
         <button
           type="button"
-          class="eye"
+          class={`eye ${hasCurves(run) ? '' : 'no-curves'}`}
           aria-label={`Show ${run.kind} ${run.id}`}
           aria-pressed={isShown}
-          title={isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}
+          title={`${isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}${hasCurves(run) ? '' : '. It has none yet'}`}
           style={isShown ? { background: color, borderColor: color } : undefined}
           onClick={() => draw(run)}
         />
@@ -196,7 +195,7 @@ interface RunRowProps extends RowProps {
 }
 
 export function RunRow(props: RunRowProps) {
-  const { index, isCursor, run, now, columns, heat, chosen, shown, groupedBy } = props;
+  const { index, isCursor, run, now, columns, heat, chosen, shown } = props;
   const isShown = shown.has(run.id);
   return (
     <tr
@@ -212,7 +211,7 @@ export function RunRow(props: RunRowProps) {
         <RowChoice {...props} />
       </td>
       {columns.map((column) => {
-        const more = `${pinClass(props, column.key)} ${column.class ?? ''} ${groupedBy.includes(column.key) ? 'repeated' : ''}`;
+        const more = `${pinClass(props, column.key)} ${column.class ?? ''}`;
         return column.key === 'name' ? (
           <th scope="row" key="name" class={more} style={pinned(props, 'name')}>
             {column.cell(run, now)}

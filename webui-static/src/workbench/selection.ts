@@ -13,7 +13,7 @@ export const hovered = signal<number | undefined>(undefined);
 export const trialOf = (run: Run): number | undefined => run.trial?.id || run.experiment.trialIds[0] || undefined;
 
 // Whether a run has reported a metric, as far as the row tells. Queued runs have no curves.
-const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
+export const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
   kind === 'trial' ? (trial?.totalBatchesProcessed ?? 0) > 0 : experiment.bestTrialSearcherMetric != null && trial?.bestValidation != null;
 
 const isRunning = ({ state }: Run): boolean => state === 'STATE_RUNNING';

@@ -3,7 +3,7 @@
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { toError } from '../work';
-import type { Run } from '../workbench/runs';
+import type { Run } from './runs';
 
 // Concurrent requests.
 const AT_ONCE = 6;
