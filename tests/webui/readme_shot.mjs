@@ -7,6 +7,7 @@ import path from 'node:path';
 import { crc32, deflateSync } from 'node:zlib';
 import { cluster, here, page, run, signIn, until } from './driver.mjs';
 import { fill, SLOTS } from './demo/content.mjs';
+import { sql } from './rows.mjs';
 
 const PICTURE = path.join(here, '../../docs/images/workbench.png');
 const MAX_BYTES = 200 * 1024;
@@ -87,6 +88,8 @@ await run([
         const trained = (row) => row.querySelector('.state-icon')?.textContent === 'Running' && Number(row.querySelector('td.number:not(.small-id)').textContent) >= 0.6;
         return [...document.querySelectorAll('tbody tr[data-id]')].filter(trained).length >= least;
       }, RUNNING);
+      // As after some days of work.
+      sql("UPDATE experiments SET submitted = submitted - (21 - id) * (21 - id) * interval '7 minutes', ended = ended - (21 - id) * (21 - id) * interval '7 minutes'");
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await until(() => document.querySelector('.freshness-live') !== null);

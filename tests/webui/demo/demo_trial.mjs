@@ -67,6 +67,10 @@ async function save(step) {
   });
 }
 
+// A linear warm-up and a cosine decay.
+const WARM_UP = 4;
+const schedule = (epoch) => Math.min(1, epoch / WARM_UP) * 0.5 * (1 + Math.cos((Math.PI * Math.max(0, epoch - WARM_UP)) / (epochs - WARM_UP)));
+
 async function main() {
   console.log(`vision transformer: depth ${depth}, activation ${act}, dropout ${dropout}, learning rate ${learning_rate}`);
   const first = Math.floor(Number(process.env.DET_STEPS_COMPLETED ?? 0) / BATCHES_PER_EPOCH) + 1;
@@ -77,7 +81,7 @@ async function main() {
       process.exit(1);
     }
     const loss = curve(epoch) + 0.025 * noise();
-    await report('training', step, { loss, grad_norm: 0.4 + 2 * Math.exp(-epoch / 12) + 0.1 * random(), throughput: 1840 + 60 * noise() });
+    await report('training', step, { loss, grad_norm: 0.4 + 2 * Math.exp(-epoch / 12) + 0.1 * random(), lr: learning_rate * schedule(epoch) });
     if (epoch % 2 === 0) {
       const validation_loss = curve(epoch) + 0.06 + 0.02 * noise() + 0.0009 * epoch * (0.25 - Math.min(0.25, dropout));
       const accuracy = Math.max(0.1, 1 - validation_loss / 2.6);

@@ -9,7 +9,9 @@ const MAX_SCALE = 32; // small images are enlarged by a whole number
 const CELL_WIDTH = 240;
 const MAX_ROWS = 100; // of a table
 
-const HISTOGRAM_HEIGHT = 96;
+const HISTOGRAM_HEIGHT = 110;
+const BASE = 94; // of the bars
+const HIGHEST = 78; // bar
 
 interface Props {
   one: Media;
@@ -79,16 +81,16 @@ function Histogram({ one, content }: { one: Media; content: Uint8Array }) {
     <svg class="histogram" viewBox={`0 0 ${CELL_WIDTH} ${HISTOGRAM_HEIGHT}`} width={CELL_WIDTH} height={HISTOGRAM_HEIGHT} role="img" aria-label={`${one.name} at step ${one.step}`}>
       {data.counts.map((count, at) => {
         const [from = 0, to = 0] = [data.edges[at], data.edges[at + 1]];
-        const height = (count / top) * 78;
-        return <rect key={at} x={place(from)} y={80 - height} width={Math.max(0.5, place(to) - place(from) - 0.5)} height={height} />;
+        const height = (count / top) * HIGHEST;
+        return <rect key={at} x={place(from)} y={BASE - height} width={Math.max(0.5, place(to) - place(from) - 0.5)} height={height} />;
       })}
-      <text x={0} y={93}>
+      <text x={0} y={BASE + 13}>
         {metric(left).replace('-', '−')}
       </text>
-      <text x={CELL_WIDTH} y={10} class="end">
-        {grouped(top)} at most
+      <text x={0} y={10}>
+        at most {grouped(top)}
       </text>
-      <text x={CELL_WIDTH} y={93} class="end">
+      <text x={CELL_WIDTH} y={BASE + 13} class="end">
         {metric(right).replace('-', '−')}
       </text>
     </svg>
