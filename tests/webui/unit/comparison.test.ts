@@ -80,7 +80,8 @@ test('the first line names the one that leads, by the difference of the shown va
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
-  assert.equal(leaderText([subject(1, 0.50000002), subject(2, 0.5)], false), 'Trial 1 leads accuracy by 2e-8');
+  assert.equal(leaderText([subject(1, 1), subject(2, 1 - 1e-14)], false), 'Both reach accuracy 1.0000');
+  assert.equal(leaderText([subject(1, 0.500002), subject(2, 0.5)], false), 'Trial 1 leads accuracy by 2e-6');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
   assert.equal(leaderText([subject(1, 0.5)], true), '');

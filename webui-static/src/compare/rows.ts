@@ -77,13 +77,17 @@ export function metricRow(name: string, values: readonly Value[], format: Format
   return { name, cells, differs: differing(cells) };
 }
 
-// The row of the searcher metric: the best value and those equal to it are marked, and differences have a tone.
+// Values that differ by a smaller part of them are equally good.
+const RESOLUTION = 1e-6;
+const isSame = (a: number, b: number): boolean => Math.abs(a - b) <= RESOLUTION * Math.max(Math.abs(a), Math.abs(b));
+
+// The row of the searcher metric: the best value and those as good as it are marked, and differences have a tone.
 export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
   const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
   const cells = row.cells.map((cell, at): Cell => {
     const isSmaller = cell.difference.startsWith(MINUS);
-    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && values[at] === values[best] };
+    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && isSame(values[at] ?? NaN, values[best] ?? NaN) };
   });
   return { ...row, cells };
 }
@@ -221,7 +225,7 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
   });
   const [first, second] = known.sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   if (!first || !second) return '';
-  const tied = known.filter(({ value }) => value === first.value);
+  const tied = known.filter(({ value }) => isSame(value, first.value));
   if (tied.length > 1) {
     if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
     return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
