@@ -87,6 +87,10 @@ export const usage = [
           const log = document.querySelector('[role="log"]');
           return log.scrollTop > 0 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
         });
+        // Lines of the tests before: what was changed, and what was refused.
+        await page.locator('.log-info', { hasText: 'admin disabled slot 0 of agent' }).first().waitFor();
+        await page.locator('.log-warning', { hasText: 'admin tried to continue experiment 4: invalid argument' }).first().waitFor();
+        assert.match(await page.textContent('.log-time'), /^[ \d]\d [A-Z][a-z]{2} \d\d:\d\d:\d\d$/);
       }
       await audit('master-log');
     },
