@@ -353,7 +353,7 @@ const looking = [
       await page.waitForURL('**/det/cluster');
       const slot = page.locator('.slot-held');
       await slot.getByRole('link', { name: PROBE }).waitFor();
-      await slot.getByText('trial 1', { exact: true }).waitFor();
+      await slot.getByText('Trial 1', { exact: true }).waitFor();
       await untilText('1 of 1 slots in use');
       await audit('cluster');
       await page.keyboard.press('g');
