@@ -286,7 +286,7 @@ const looking = [
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await page.locator('summary', { hasText: 'Axes' }).click();
       assert.ok(await page.getByRole('checkbox', { name: 'Log y' }).isChecked());
-      assert.equal(await page.locator('.axes-slider output').textContent(), '0.60');
+      assert.equal(await page.getByLabel('Smoothing').inputValue(), '0.6');
       assert.equal(await page.getByLabel('X axis').inputValue(), 'time');
       await page.getByLabel('X axis').selectOption('batches');
       await until(() => !new URLSearchParams(location.search).has('x'));
@@ -353,7 +353,7 @@ const looking = [
       await page.waitForURL('**/det/cluster');
       const slot = page.locator('.slot-held');
       await slot.getByRole('link', { name: PROBE }).waitFor();
-      await slot.getByText('trial 1', { exact: true }).waitFor();
+      await slot.getByText('Trial 1', { exact: true }).waitFor();
       await untilText('1 of 1 slots in use');
       await audit('cluster');
       await page.keyboard.press('g');

@@ -4,7 +4,6 @@ import { useEffect } from 'preact/hooks';
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { paths, safeNext } from './address';
 import { Shell } from './components/Shell';
-import { ClusterPage } from './pages/ClusterPage';
 import { DashboardPage } from './pages/DashboardPage';
 import { ExperimentPage } from './pages/ExperimentPage';
 import { ExperimentsPage } from './pages/ExperimentsPage';
@@ -15,6 +14,7 @@ import { TrialPage } from './pages/TrialPage';
 import { later } from './components/later';
 import { startError, user } from './session';
 
+const ClusterPage = later(async () => (await import('./pages/more')).ClusterPage);
 const ComparePage = later(async () => (await import('./pages/more')).ComparePage);
 const ContinuePage = later(async () => (await import('./pages/more')).ContinuePage);
 const ForkPage = later(async () => (await import('./pages/more')).ForkPage);

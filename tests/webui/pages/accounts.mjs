@@ -69,6 +69,7 @@ export const accounts = [
       await untilText('Inactive');
       await open('workspaces/2?tab=members');
       await page.getByRole('button', { name: 'Remove Viewer from ada' }).click();
+      await dialog().getByText(`ada (${PROBE}) loses the role Viewer at once.`).waitFor();
       await audit('role-remove');
       await save('Remove');
       await until(() => !document.querySelector('main').textContent.includes('Viewer'));

@@ -68,6 +68,10 @@ export const bulkActions = [
       await cluster.det(['experiment', 'pause', '1']);
       await needs.getByRole('link', { name: /^1 / }).waitFor();
       assert.equal(await needs.getByRole('listitem').count(), 2);
+      // Each experiment is in one list, with one state and a time that is named.
+      assert.equal(await page.locator('main').getByRole('link', { name: /^1 / }).count(), 1);
+      const times = await page.$$eval('.lines time', (all) => all.map((one) => one.textContent));
+      assert.ok(times.length > 2 && times.every((one) => /^(failed|ended|submitted) /.test(one)), times.join());
       await audit('dashboard-needs');
       await cluster.det(['experiment', 'archive', '901']);
       await needs.getByRole('link', { name: '901 mine' }).waitFor({ state: 'detached' });

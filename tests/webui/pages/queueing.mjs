@@ -86,7 +86,7 @@ export const queueing = [
       await page.getByRole('button', { name: /^Disable agent/ }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Disable', exact: true }).click();
       await page.getByRole('button', { name: /^Enable agent/ }).waitFor();
-      await untilText('draining');
+      await untilText('Draining');
       await audit('agents');
       await page.getByRole('button', { name: /^Enable agent/ }).click();
       await page.getByRole('button', { name: /^Disable agent/ }).waitFor();

@@ -21,12 +21,12 @@ export const quotas = [
       await audit('quota-refused');
       await dialog().getByLabel('Limit').fill('500 GB');
       await dialog().getByRole('button', { name: 'Set', exact: true }).click();
-      await row().getByRole('cell', { name: '500.0 GB' }).waitFor();
+      await row().getByRole('cell', { name: '500 GB' }).waitFor();
       await audit('quotas');
       await page.getByRole('button', { name: 'Edit Log text of admin' }).click();
       await dialog().getByLabel('Limit').fill('700 GB');
       await dialog().getByRole('button', { name: 'Set', exact: true }).click();
-      await row().getByRole('cell', { name: '700.0 GB' }).waitFor();
+      await row().getByRole('cell', { name: '700 GB' }).waitFor();
       await page.getByRole('button', { name: 'Remove Log text of admin' }).click();
       await dialog().getByRole('button', { name: 'Remove', exact: true }).click();
       await until(() => document.querySelector('main tbody tr') === null);

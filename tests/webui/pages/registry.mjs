@@ -51,9 +51,14 @@ export const registry = [
       await page.waitForURL('**/det/tasks/*');
       await until((text) => [...document.querySelectorAll('.log-text')].some((line) => line.textContent === text), `hello ${PROBE}`);
       await until(() => document.querySelector('.state-line .state')?.textContent === 'Error');
+      assert.equal(await page.textContent('.command-line'), `echo 'hello ${PROBE}'; exit 3`);
+      assert.equal(await page.getByLabel('Follow').count(), 0);
       await audit('task');
       await open('tasks');
       await page.getByRole('link', { name: PROBE }).waitFor();
+      const reason = page.getByRole('region', { name: 'Tasks' }).locator('td.reason').first();
+      assert.equal(await reason.locator('.failed').textContent(), 'Exit code 3');
+      assert.equal(await reason.locator('.output').textContent(), `hello ${PROBE}`);
       await audit('tasks');
       assert.equal(await page.$('main img'), null);
     },

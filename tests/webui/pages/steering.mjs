@@ -219,7 +219,7 @@ const interactive = [
       await row.getByRole('cell', { name: 'Shell', exact: true }).waitFor();
       await row.getByRole('button', { name: `Kill Shell ${id.slice(0, 8)}` }).click();
       await sure('Kill');
-      await row.getByText('Killed', { exact: true }).waitFor();
+      await row.locator('.state', { hasText: 'Killed' }).waitFor();
     },
   ],
 ];

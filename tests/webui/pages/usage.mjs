@@ -30,7 +30,7 @@ export const usage = [
       await page.waitForSelector('figure[data-panel="usage"] rect.stack-1');
       await until(() => /^4\d(\.\d+)? slot-hours/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
       assert.match((await holders())[0].join(), /^default,4\d(\.\d+)? h,/);
-      assert.match(await page.textContent('.section-head.figures'), /The capacity is known since \d{1,2} [A-Z][a-z]{2} \d\d:\d\d, so there is no share of it/);
+      assert.match(await page.textContent('.section-head.figures'), /Capacity recorded only since \d{1,2} [A-Z][a-z]{2} \d\d:\d\d; no utilization for this range/);
       await audit('usage');
       await page.getByRole('combobox', { name: 'By' }).selectOption('label');
       await until(() => location.search.includes('by=label'));
@@ -43,6 +43,10 @@ export const usage = [
       await page.getByRole('combobox', { name: 'Over' }).selectOption('hour');
       await until(() => document.querySelectorAll('figure[data-panel="usage"] svg > g').length > 60);
       assert.ok((await page.$$('figure[data-panel="usage"] rect')).length >= 1);
+      // Bars of the recorded time are as high as the utilization says.
+      const percents = await page.$$eval('[data-panel="usage"] ~ .table-frame td.number', (cells) =>
+        cells.map((one) => one.textContent).filter((text) => text.endsWith('%')).map((text) => parseInt(text, 10)));
+      assert.equal(percents.reduce((sum, one) => sum + one, 0), 100, percents.join());
       await audit('usage-hour');
       await page.reload();
       await until(() => document.querySelectorAll('figure[data-panel="usage"] svg > g').length > 60);
@@ -83,6 +87,10 @@ export const usage = [
           const log = document.querySelector('[role="log"]');
           return log.scrollTop > 0 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
         });
+        // Lines of the tests before: what was changed, and what was refused.
+        await page.locator('.log-info', { hasText: 'admin disabled slot 0 of agent' }).first().waitFor();
+        await page.locator('.log-warning', { hasText: 'admin tried to continue experiment 4: invalid argument' }).first().waitFor();
+        assert.match(await page.textContent('.log-time'), /^[ \d]\d [A-Z][a-z]{2} \d\d:\d\d:\d\d$/);
       }
       await audit('master-log');
     },
@@ -152,7 +160,7 @@ export const usage = [
     'the dashboard shows the slots in use in the last hour, a bar per minute',
     async () => {
       await open('');
-      const strip = page.getByRole('figure', { name: /^Slots: \d+% in use over the last (hour|\d+ min)$/ });
+      const strip = page.getByRole('figure', { name: /^Slots: \d+% in use over the last (hour|minute|\d+ min)$/ });
       await strip.locator('.strip-used').first().waitFor();
       assert.equal(await strip.locator('.strip-there, .strip-none').count(), 60);
       assert.match(await strip.locator('.strip-there title').last().textContent(), /^\d\d:\d\d.*: [\d.]+ of [\d.]+ slots$/);

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Held } from '../../../webui-static/src/calls/usage';
 import { csv } from '../../../webui-static/src/csv';
-import { firstDay, available, average, slotTime, withKnown, fromHeld, fromPeriods, lastHour, rangeOf, rangeText, totalRows, totals, utilization, type Cell } from '../../../webui-static/src/cluster/held';
+import {
+  available, averageStart, firstDay, fromPeriods, rangeOf, rangeText, shares, slotTime, totalRows, totals, usageStart, utilization, withKnown,
+} from '../../../webui-static/src/cluster/account';
+import { average, fromHeld, lastHour, type Cell } from '../../../webui-static/src/cluster/held';
 import { ticks, timeTicks } from '../../../webui-static/src/cluster/UsageChart';
 
 const NOW = Date.parse('2026-03-10T12:00:00Z');
@@ -132,6 +135,25 @@ test('slots are averaged since their record begins', () => {
   const [, known, after] = withKnown([cell(0), { ...cell(0, 1.2), toMs: 1000 }, cell(0, 3)], there);
   assert.deepEqual([known?.knownMs, after?.knownMs], [600, undefined]);
   assert.equal(known && available(known), 3);
+});
+
+test('usage and slots of a partly recorded interval are averaged over the same time, so that their ratio is the utilization', () => {
+  const there = [{ agentId: 'a', resourcePool: 'default', slots: 3, startTime: new Date(400).toISOString() }];
+  const [first] = withKnown([{ ...cell(1.7, 1.8), toMs: 1000 }], there);
+  assert.ok(first);
+  const bar = average(first.total, usageStart(first), first.toMs);
+  assert.ok(Math.abs(bar / available(first) - 1.7 / 1.8) < 1e-9, String(bar));
+  // Usage before the record does not fit into the slots after it.
+  assert.equal(usageStart({ ...first, total: 5 }), 0);
+  assert.equal(averageStart([cell(0), first], 0), 400);
+  assert.equal(averageStart([cell(1), first], 0), 0);
+});
+
+test('shares are whole percents with a sum of 100', () => {
+  assert.deepEqual(shares([34.2, 34.1, 29, 4.7], 102), [34, 33, 28, 5]);
+  assert.deepEqual(shares([1, 1, 1], 3), [34, 33, 33]);
+  assert.deepEqual(shares([1000, 1], 1001), [100, 0]);
+  assert.deepEqual(shares([], 0), []);
 });
 
 test('slot time has the unit in which it can be read', () => {

@@ -41,7 +41,16 @@ test('an audited action is a sentence with its user, verb and object', () => {
   assert.equal(of('ExperimentService/UploadExperiment', 'experiment 3'), 'admin submitted experiment 3');
   assert.equal(of('ExperimentService/CreateExperiment', ''), 'admin checked a configuration');
   assert.equal(of('JobService/UpdateJobQueue', ''), 'admin updated the job queue');
-  assert.equal(of('ClusterService/DisableSlot', 'vm'), 'admin disabled slot vm');
+  assert.equal(of('ClusterService/DisableSlot', 'vm, 0'), 'admin disabled slot 0 of agent vm');
+  assert.equal(of('ClusterService/DisableSlot', 'vm'), 'admin disabled a slot of agent vm');
+  assert.equal(of('ModelService/DeleteModelVersion', 'model digits, 1'), 'admin deleted version 1 of model digits');
+  assert.equal(of('ModelService/PatchModelVersion', 'model digits, model version 1'), 'admin changed version 1 of model digits');
+  assert.equal(of('ModelService/PostModelVersion', 'model digits, checkpoint 2222, model version 2'), 'admin created version 2 of model digits');
+  assert.equal(of('TemplateService/PutTemplate', 'shared'), 'admin set template shared');
+  assert.equal(of('QuotaService/SetQuota', 'slots, user, 2'), 'admin set the quota slots of user 2');
+  assert.equal(of('InteractiveService/LaunchShell', 'shell b708'), 'admin launched shell b708');
+  assert.equal(of('CommandService/KillCommand', 'task b708, command b708'), 'admin killed task b708');
+  assert.equal(of('UserService/PostUserSetting', ''), 'admin changed a setting');
   assert.equal(of('ClusterService/EnableAgent', 'vm, agent vm'), 'admin enabled agent vm');
   assert.equal(of('UserService/PostUser', 'ada, user 2'), 'admin created user 2 (ada)');
   assert.equal(of('UserService/PostUser', 'user ada', 'InvalidArgument'), 'admin tried to create user ada: invalid argument');
@@ -53,6 +62,12 @@ test('an audited action is a sentence with its user, verb and object', () => {
 
 test('an agent that joins is named once', () => {
   assert.equal(lineText('audit action=JoinService/Join object="agent vm" outcome=OK address=127.0.0.1'), 'agent vm joined');
+});
+
+test('a refused action is marked, an action that was done is not', () => {
+  const refused = (outcome: string): boolean | undefined =>
+    readable(`audit user=admin action=ExperimentService/ContinueExperiment object="experiment 4" outcome=${outcome} address=127.0.0.1`).isRefused;
+  assert.deepEqual([refused('InvalidArgument'), refused('OK'), readable('ready').isRefused], [true, false, undefined]);
 });
 
 test('reading the log is noise; other lines are not', () => {

@@ -18,5 +18,6 @@ test('another limit is refused with what is expected', () => {
 
 test('amounts of bytes are shown as sizes', () => {
   assert.equal(amountText('checkpoint_bytes', 2_500_000), '2.5 MB');
+  assert.equal(amountText('log_bytes', 500e9), '500 GB');
   assert.equal(amountText('slots', 8), '8');
 });

@@ -30,12 +30,14 @@ const placeName = (places: readonly Workspace[], id: number | undefined): string
 export function RoleTags(props: {
   own: Assignment[];
   places: Workspace[];
-  name: string;
+  name: string; // user name
+  shown?: string; // display name
   may: boolean;
   here?: number;
   reload: () => void;
 }) {
   const { here, name } = props;
+  const full = props.shown && props.shown !== name ? `${name} (${props.shown})` : name;
   return (
     <>
       {props.own.map((one) => {
@@ -48,14 +50,14 @@ export function RoleTags(props: {
               <Confirm
                 label="×"
                 name={`Remove ${text} from ${name}`}
-                title={`Remove a role from ${name}?`}
+                title={`Remove ${roleName(one.role.name)} from ${full}?`}
                 yes="Remove"
                 no="Keep it"
                 plain
                 work={() => setRole(false, one)}
                 done={props.reload}
               >
-                {name} will not have the role {text} any more.
+                {full} loses the role {text} at once.
               </Confirm>
             )}
           </span>

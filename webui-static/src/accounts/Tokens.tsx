@@ -48,7 +48,7 @@ export function Tokens() {
     live.reload();
   };
   return (
-    <section aria-labelledby="tokens-title">
+    <section class="card" aria-labelledby="tokens-title">
       <div class="section-head">
         <h2 id="tokens-title">Access tokens</h2>
         <span class="quiet">for programs, instead of a password</span>

@@ -33,6 +33,10 @@ export type JobChange = { jobId: string } & (
 );
 export const updateJobs = (updates: JobChange[]): Promise<unknown> => change('POST', '/api/v1/job-queues', { updates });
 
+// Names of the resource pools.
+export const pools = async (signal?: AbortSignal): Promise<string[]> =>
+  ((await get<{ resourcePools?: { name: string }[] }>('/api/v1/resource-pools', signal)).resourcePools ?? []).map(({ name }) => name);
+
 export interface Suggestion {
   what: string; // "SLOTS", "SPREAD", "MAX_SLOTS", "AGENT", "ENDS", "PRIORITY"
   value: number;

@@ -37,7 +37,7 @@ export const removeQuota = (key: QuotaKey): Promise<unknown> => change('DELETE',
 
 export const isBytes = (resource: string): boolean => resource.endsWith('_bytes');
 export const amountText = (resource: string, amount: number): string =>
-  isBytes(resource) ? bytes(amount) : grouped(amount);
+  isBytes(resource) ? bytes(amount).replace('.0 ', ' ') : grouped(amount);
 
 const UNITS = ['', 'k', 'm', 'g', 't', 'p'];
 

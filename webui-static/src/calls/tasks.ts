@@ -52,13 +52,25 @@ interface ProxyPort {
 }
 export interface CommandWithPorts extends Command {
   ports: ProxyPort[];
+  line: string; // the command as it is typed; "" if its program is chosen by the cluster
 }
 interface CommandConfig {
+  entrypoint?: string | string[];
   environment?: { proxy_ports?: ProxyPort[] };
 }
+// The text that a shell runs, or the words of another program.
+export const lineOf = (entrypoint: string | readonly string[] | undefined): string =>
+  typeof entrypoint === 'string' ? entrypoint : (entrypoint?.[1] === '-c' ? entrypoint.slice(2) : (entrypoint ?? [])).join(' ');
+
+// How a task ended, and the last lines of its output: "Killed", "Exit code 3".
+export function endOf({ exitStatus }: Command): { reason: string; output: string } {
+  const [first = '', ...rest] = exitStatus.trimEnd().split('\n');
+  return { reason: first.charAt(0).toUpperCase() + first.slice(1), output: rest.join('\n') };
+}
+
 export const command = async (id: string, signal?: AbortSignal): Promise<CommandWithPorts> => {
   const found = await get<{ command: Command; config?: CommandConfig }>(at(id), signal);
-  return { ...found.command, ports: found.config?.environment?.proxy_ports ?? [] };
+  return { ...found.command, ports: found.config?.environment?.proxy_ports ?? [], line: lineOf(found.config?.entrypoint) };
 };
 // Address of the page of a port. The master redirects the browser to an address with a ticket.
 export const portPage = (id: string, port: number): string => `/proxy/${encodeURIComponent(id)}:${port}/`;

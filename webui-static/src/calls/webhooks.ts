@@ -27,9 +27,12 @@ export const moveWebhook = (id: number, url: string): Promise<unknown> => change
 export const testWebhook = (id: number): Promise<unknown> => change('POST', `/api/v1/webhooks/${id}/test`);
 export const removeWebhook = (id: number): Promise<unknown> => change('DELETE', `/api/v1/webhooks/${id}`);
 
+// The state as lists of experiments name it.
+export const triggerState = (state: string): string => (state === 'ACTIVE' ? 'Running' : stateName(state));
+
 // "Error", "Log: out of memory", "Alert".
 export function triggerText({ triggerType, condition }: Trigger): string {
   if (triggerType === 'TRIGGER_TYPE_TASK_LOG') return `Log: ${condition?.regex ?? ''}`;
   if (triggerType === 'TRIGGER_TYPE_CUSTOM') return 'Alert';
-  return stateName(condition?.state ?? '');
+  return triggerState(condition?.state ?? '');
 }

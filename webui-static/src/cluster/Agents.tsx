@@ -2,6 +2,7 @@
 import { paths } from '../address';
 import { setAgent, setSlot } from '../calls/cluster';
 import { field, FormDialog } from '../components/FormDialog';
+import { Name } from '../components/Name';
 import { ErrorNote } from '../components/notes';
 import { span } from '../format';
 import { readingParts } from './reading';
@@ -47,11 +48,11 @@ function Switch({ what, on, small, set }: Switch) {
     >
       {() => (
         <>
-          <p>It takes nothing new until it is enabled again, even after a restart.</p>
+          <p>The {small ? 'slot' : 'agent'} takes no new work until it is enabled again, even after a restart.</p>
           <label class="check">
             <input type="checkbox" name="drain" defaultChecked /> Let what runs there finish
           </label>
-          <p class="quiet">Otherwise it saves a checkpoint and waits for another slot.</p>
+          <p class="quiet">Otherwise the running task saves a checkpoint and waits for another slot.</p>
         </>
       )}
     </FormDialog>
@@ -80,7 +81,7 @@ function SlotBox({ slot, agent, names }: { slot: Slot; agent: Agent; names: Tria
   const device = slot.device?.brand || slot.device?.type?.replace('TYPE_', '') || 'slot';
   const broken = slot.problem !== '';
   const isOff = !slot.enabled || broken;
-  const text = slot.draining ? 'draining' : !slot.enabled ? 'disabled' : broken ? 'out of service' : 'free';
+  const text = slot.draining ? 'Draining' : !slot.enabled ? 'Disabled' : broken ? 'Out of service' : 'Free';
   const what = `slot ${slot.id} of agent ${agent.id}`;
   return (
     <div class={`slot ${holder ? 'slot-held' : ''} ${isOff ? 'slot-off' : ''} ${holder || isOff ? '' : 'slot-free'}`}>
@@ -91,13 +92,14 @@ function SlotBox({ slot, agent, names }: { slot: Slot; agent: Agent; names: Tria
       {holder && holder.trialId > 0 ? (
         <>
           <a class="slot-holder" href={paths.trial(holder.trialId)} title={names.get(holder.trialId)}>
-            {names.get(holder.trialId) ?? `Trial ${holder.trialId}`}
+            <Name text={names.get(holder.trialId) ?? `Trial ${holder.trialId}`} />
           </a>
-          {names.has(holder.trialId) && <span class="quiet">trial {holder.trialId}</span>}
-          {slot.draining && <span class="quiet">{text}</span>}
+          {names.has(holder.trialId) && <span class="quiet">Trial {holder.trialId}</span>}
+          {/* The head of a draining agent has the word for all of its slots. */}
+          {slot.draining && agent.enabled && <span class="quiet">{text}</span>}
         </>
       ) : (
-        <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>a command</a> : text}</span>
+        <span>{holder?.taskId ? <a href={paths.task(holder.taskId)}>Command</a> : text}</span>
       )}
       {slot.reading && <span class="quiet slot-reading">{readingParts(slot.reading).join(' · ')}</span>}
       {broken && <Check what={what} problem={slot.problem} check={() => setSlot(agent.id, slot.id, true)} />}
@@ -124,12 +126,12 @@ interface CardProps {
 export function AgentCard({ agent, now, names, alone }: CardProps) {
   const slots = Object.values(agent.slots).sort((a, b) => Number(a.id) - Number(b.id));
   const held = slots.filter((slot) => slot.container).length;
-  const state = !agent.connected ? 'away' : agent.draining ? 'draining' : agent.enabled ? '' : 'disabled';
+  const state = !agent.connected ? 'Away' : agent.draining ? 'Draining' : agent.enabled ? '' : 'Disabled';
   return (
     <article class="card" aria-label={`Agent ${agent.id}`}>
       <div class="agent-head">
         <div>
-          <h3>
+          <h3 class="named">
             {agent.id} {state !== '' && <span class="state state-waiting">{state}</span>}
           </h3>
           <p class="quiet">

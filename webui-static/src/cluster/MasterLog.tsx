@@ -17,6 +17,10 @@ import { toError } from '../work';
 // Lines requested initially.
 const TAIL = 2000;
 
+// The level of a line; a refused request is a warning.
+const levelOf = ({ level, message }: MasterLine): string =>
+  level === 'LOG_LEVEL_INFO' && readable(message).isRefused ? 'LOG_LEVEL_WARNING' : level;
+
 // Returns a predicate for the lines to show. An invalid regular expression matches nothing.
 export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
   let found = (text: string): boolean => !filter.searchText || text.toLowerCase().includes(filter.searchText.toLowerCase());
@@ -28,13 +32,13 @@ export function matcher(filter: LogQuery): (line: MasterLine) => boolean {
       found = () => false;
     }
   }
-  return (line) => (!filter.levels || filter.levels.includes(line.level)) && (found(line.message) || found(readable(line.message).text));
+  return (line) => (!filter.levels || filter.levels.includes(levelOf(line))) && (found(line.message) || found(readable(line.message).text));
 }
 
 const toEntry = (line: MasterLine, raw: boolean) => ({
   id: String(line.id),
   timestamp: line.timestamp,
-  level: line.level,
+  level: levelOf(line),
   rankId: -1,
   agentId: '',
   allocationId: '',
@@ -58,7 +62,7 @@ export function MasterLog() {
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const rows = new Rows(content, { chosen: query.line, hasLevels: true });
+    const rows = new Rows(content, { chosen: query.line, hasLevels: true, hasDays: true });
     const matches = matcher(filter);
     follow.value = query.line === undefined;
     let drawn = 0;

@@ -1,7 +1,7 @@
 // Job queues of the pools: order (changed by drag and drop or by keys), priorities, and why a job is waiting.
 import { useSignal, type Signal } from '@preact/signals';
 import { paths, useQuery } from '../address';
-import { jobs, updateJobs, type Job, type JobChange } from '../calls/cluster';
+import { jobs, pools, updateJobs, type Job, type JobChange } from '../calls/cluster';
 import { useNow } from '../components/clock';
 import { field, FormDialog } from '../components/FormDialog';
 import { Empty } from '../components/Empty';
@@ -33,8 +33,26 @@ interface Tools {
 interface RowProps {
   job: Job;
   at: number; // place in the queue, from 0
+  first: boolean; // of the waiting jobs
   last: boolean;
   tools: Tools;
+}
+
+function PoolChoice({ current }: { current: string }) {
+  const live = useLive('pools', (signal) => pools(signal), () => false);
+  const names = [...new Set([current, ...(live.data ?? [])])].sort();
+  return (
+    <label>
+      Pool
+      <select name="pool" key={names.join()}>
+        {names.map((name) => (
+          <option key={name} value={name} selected={name === current}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
 function Change({ job, reload }: { job: Job; reload: () => void }) {
@@ -70,13 +88,10 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
             <input type="number" name="max" min="0" required defaultValue={String(job.maxSlots)} />
           </label>
           <label>
-            Weight
+            Weight under fair share: 2 gets twice the slots of 1
             <input type="number" name="weight" min="0" step="any" required defaultValue={String(job.weight)} />
           </label>
-          <label>
-            Pool
-            <input type="text" name="pool" required defaultValue={job.resourcePool} />
-          </label>
+          <PoolChoice current={job.resourcePool} />
         </>
       )}
     </FormDialog>
@@ -84,7 +99,7 @@ function Change({ job, reload }: { job: Job; reload: () => void }) {
 }
 
 // Moves a waiting job by one place.
-function Moves({ job, at, last, tools }: RowProps) {
+function Moves({ job, at, first, last, tools }: RowProps) {
   return (
     <>
       <span class="by-mouse quiet" aria-hidden="true">
@@ -94,7 +109,7 @@ function Moves({ job, at, last, tools }: RowProps) {
         type="button"
         class="plain"
         aria-label={`Move ${jobName(job)} up`}
-        disabled={at === 0 || tools.busy}
+        disabled={first || tools.busy}
         onClick={() => tools.move(at, at - 1)}
       >
         ↑
@@ -112,7 +127,7 @@ function Moves({ job, at, last, tools }: RowProps) {
   );
 }
 
-function Row({ job, at, last, tools }: RowProps) {
+function Row({ job, at, first, last, tools }: RowProps) {
   const { query, setQuery } = useQuery();
   const { drag } = tools;
   const command = isCommand(job);
@@ -142,7 +157,7 @@ function Row({ job, at, last, tools }: RowProps) {
           drag.value = undefined;
         }}
       >
-        <td class="grip">{waits && <Moves job={job} at={at} last={last} tools={tools} />}</td>
+        <td class="grip">{waits && <Moves job={job} at={at} first={first} last={last} tools={tools} />}</td>
         <td class="number">{command ? 'command' : job.entityId}</td>
         <th scope="row">
           <a href={command ? paths.task(job.entityId) : paths.experiment(Number(job.entityId))} draggable={false}>
@@ -199,6 +214,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
   const body = useCards(HEADS);
   const { busy, error, run } = useWork();
   const shown = promised.value ?? list;
+  const firstWaiting = shown.findIndex((job) => job.summary.state === 'STATE_QUEUED');
   const move = async (from: number, to: number): Promise<void> => {
     const change = movement(shown, from, to);
     if (!change) return;
@@ -228,7 +244,7 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
           </thead>
           <tbody ref={body}>
             {shown.map((job, at) => (
-              <Row key={job.jobId} job={job} at={at} last={at === shown.length - 1} tools={tools} />
+              <Row key={job.jobId} job={job} at={at} first={at === firstWaiting} last={at === shown.length - 1} tools={tools} />
             ))}
           </tbody>
         </table>

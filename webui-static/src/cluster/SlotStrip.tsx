@@ -11,6 +11,8 @@ const WIDTH = 240;
 const HEIGHT = 32;
 const GAP_MS = 10_000;
 
+const minuteOf = (ms: number): string => clock(new Date(ms).toISOString()).slice(0, 'hh:mm'.length);
+
 // Running allocations have no end, so the strip moves on without another request.
 export function SlotStrip() {
   const nowMs = useMinute();
@@ -31,6 +33,9 @@ export function SlotStrip() {
   const text = lastHour(cells);
   return (
     <figure class="slot-strip" aria-label={`Slots: ${text}`}>
+      <figcaption>
+        Last hour <span class="quiet">{text}</span>
+      </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="presentation">
         {cells.map((cell, at) => {
           const height = Math.max(cell.total > 0 ? 1 : 0, (used[at] ?? 0) * HEIGHT);
@@ -47,7 +52,11 @@ export function SlotStrip() {
           );
         })}
       </svg>
-      <figcaption class="quiet">{text}</figcaption>
+      <div class="strip-axis quiet" aria-hidden="true">
+        <span>{minuteOf(toMs - SPAN_MS)}</span>
+        <span>{minuteOf(toMs - SPAN_MS / 2)}</span>
+        <span>{minuteOf(toMs)}</span>
+      </div>
     </figure>
   );
 }

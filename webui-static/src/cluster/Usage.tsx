@@ -13,27 +13,24 @@ import { dayTime, grouped, percent } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import {
-  average,
-  firstDay,
-  fromHeld,
-  fromPeriods,
-  heldRows,
-  BYS,
-  rangeOf,
-  rangeText,
-  slotTime,
-  totalRows,
-  totals,
-  usedSeconds,
-  utilization,
-  withKnown,
+  averageStart,
   day,
   DAY,
-  type By,
-  type Cell,
+  firstDay,
+  fromPeriods,
+  heldRows,
   type Range,
+  rangeOf,
+  rangeText,
+  shares,
+  slotTime,
   type Span,
-} from './held';
+  totalRows,
+  totals,
+  utilization,
+  withKnown,
+} from './account';
+import { average, fromHeld, BYS, usedSeconds, type By, type Cell } from './held';
 import { UsageChart } from './UsageChart';
 
 // Number of intervals for a short range.
@@ -172,7 +169,7 @@ function Files({ account }: { account: Account }) {
 // Two decimals, or three of a small value.
 const amount = (value: number): string =>
   value > 0 && value < 0.001 ? '<0.001' : grouped(Number(value.toFixed(value < 0.1 ? 3 : 2)));
-const shareText = (share: number): string => (share > 0 && share < 0.01 ? '<1%' : percent(share));
+const shareText = (percents: number, seconds: number): string => (percents === 0 && seconds > 0 ? '<1%' : `${percents}%`);
 
 const UNITS: Readonly<Record<string, string>> = { h: 'slot-hours', min: 'slot-minutes', s: 'slot-seconds' };
 const slotText = (seconds: number): string => {
@@ -193,13 +190,16 @@ function Summary({ account }: { account: Account }) {
   const { range, cells } = account;
   const seconds = usedSeconds(cells);
   const known = utilization(cells);
+  const sinceMs = averageStart(cells, range.fromMs);
   return (
     <div class="section-head figures">
-      <Figure value={slotText(seconds)}>{range.kind === 'raw' ? 'used' : 'used, by days of UTC'}</Figure>
-      <Figure value={amount(average(seconds, range.fromMs, range.toMs))}>slots in use on average</Figure>
+      <Figure value={slotText(seconds)}>{range.kind === 'raw' ? 'used' : 'used (days in UTC)'}</Figure>
+      <Figure value={amount(average(seconds, sinceMs, range.toMs))}>slots in use on average{sinceMs > range.fromMs && ` since ${dayTime(sinceMs)}`}</Figure>
       {known &&
         (known.share === undefined ? (
-          <p class="quiet">The capacity is known since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}, so there is no share of it.</p>
+          <p class="quiet">
+            Capacity recorded only since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}; no utilization for this range
+          </p>
         ) : (
           <Figure value={percent(known.share)}>of the {slotText(known.available)} available</Figure>
         ))}
@@ -213,6 +213,10 @@ function Holders({ account, by }: { account: Account; by: By }) {
   const all = totals(account.cells, by);
   const shown = all.slice(0, MAX_ROWS);
   const seconds = usedSeconds(account.cells);
+  const sinceMs = averageStart(account.cells, account.range.fromMs);
+  const averages = shown.map(([, own]) => average(own, sinceMs, account.range.toMs));
+  const places = averages.some((one) => one < 0.1) ? 3 : 2;
+  const percents = shares(all.map(([, own]) => own), seconds);
   const ids = shown.filter(([key]) => isExperiment(by, key)).map(([key]) => Number(key));
   const names = useLive(`names ${ids.join()}`, (signal) => experimentNames(ids, signal), () => false);
   return (
@@ -231,8 +235,8 @@ function Holders({ account, by }: { account: Account; by: By }) {
               )}
             </th>
             <td class="number">{slotTime(own).join(' ')}</td>
-            <td class="number">{amount(average(own, account.range.fromMs, account.range.toMs))}</td>
-            <td class="number">{seconds > 0 ? shareText(own / seconds) : ''}</td>
+            <td class="number">{averages[at]?.toFixed(places)}</td>
+            <td class="number">{shareText(percents[at] ?? 0, own)}</td>
             <td class="share">
               <progress class={`fill-${at < COLORS ? at + 1 : 'others'}`} max={Math.max(1, seconds)} value={own} aria-label={`Share of ${key}`} />
             </td>
@@ -243,6 +247,12 @@ function Holders({ account, by }: { account: Account; by: By }) {
       {by === 'label' && <p class="quiet">An experiment with two labels counts under both, one without under none.</p>}
     </>
   );
+}
+
+// ", recorded since 27 Nov 20:04" if that is within the range.
+function recordedSince({ cells }: Account): string {
+  const knownMs = cells.find((cell) => cell.knownMs !== undefined)?.knownMs;
+  return knownMs === undefined ? '' : `, recorded since ${dayTime(knownMs)}`;
 }
 
 // Offers the next longer span.
@@ -284,7 +294,7 @@ export function Usage() {
               <Summary account={account} />
               <figure class="chart wide" aria-label={`Slots in use over time, by ${by}`} data-panel="usage">
                 <figcaption>
-                  Slots in use, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed line: available slots</span>}
+                  Slots in use, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed line: available slots{recordedSince(account)}</span>}
                 </figcaption>
                 <UsageChart
                   cells={account.cells}

@@ -1,7 +1,8 @@
 // Slot usage over time: a stacked bar per interval and a line for the available slots.
 import { useWidth } from '../components/width';
 import { clock, dayMonth, metric, monthYear } from '../format';
-import { available, average, type By, type Cell } from './held';
+import { available, usageStart } from './account';
+import { average, type By, type Cell } from './held';
 
 const HEIGHT = 220;
 const LEFT = 44;
@@ -61,6 +62,11 @@ function axisTexts(cells: readonly Cell[], x: (at: number) => number, width: num
 }
 
 const slotsText = (value: number): string => metric(Number(value.toPrecision(2)));
+// Above a bar: one too low to be seen has a text too.
+const barText = (value: number): string => (value < 0.1 ? '<0.1' : slotsText(value));
+
+// Begin of what is drawn of a partly recorded interval, in intervals; its second half stays visible.
+const drawnFrom = ({ fromMs, toMs }: Cell, sinceMs: number, at: number): number => at + Math.min(0.5, (sinceMs - fromMs) / Math.max(1, toMs - fromMs));
 
 interface Props {
   cells: readonly Cell[];
@@ -74,7 +80,8 @@ export function UsageChart({ cells, by, keys }: Props) {
     const parts = cell.parts.get(by) ?? new Map<string, number>();
     const own = keys.map((key) => parts.get(key) ?? 0);
     const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
-    return { cell, heights: [...own, others].map((one) => average(one, cell.fromMs, cell.toMs)) };
+    const sinceMs = usageStart(cell);
+    return { cell, sinceMs, heights: [...own, others].map((one) => average(one, sinceMs, cell.toMs)) };
   });
   const there = cells.map(available);
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
@@ -85,10 +92,9 @@ export function UsageChart({ cells, by, keys }: Props) {
   const wide = x(1) - x(0) >= LABELED;
   // A step line with gaps where the capacity is unknown.
   const line = cells
-    .map(({ knownMs, fromMs, toMs }, at) => {
+    .map((cell, at) => {
       const slots = there[at] ?? 0;
-      const from = knownMs === undefined ? at : at + Math.min(0.5, (knownMs - fromMs) / (toMs - fromMs));
-      return slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(from)},${y(slots)}L${x(at + 1)},${y(slots)}` : '';
+      return slots > 0 ? `${(there[at - 1] ?? 0) > 0 ? 'L' : 'M'}${x(drawnFrom(cell, cell.knownMs ?? cell.fromMs, at))},${y(slots)}L${x(at + 1)},${y(slots)}` : '';
     })
     .join('');
   const gap = cells.length > width / 6 ? 0 : 1;
@@ -103,12 +109,15 @@ export function UsageChart({ cells, by, keys }: Props) {
             </text>
           </g>
         ))}
-        {bars.map(({ cell, heights }, at) => {
+        {bars.map(({ cell, sinceMs, heights }, at) => {
           let below = 0;
+          const left = x(drawnFrom(cell, sinceMs, at));
+          const right = x(at + 1);
           return (
             <g key={cell.fromMs}>
               <title>
-                {nameOf(cell)}: {slotsText(average(cell.total, cell.fromMs, cell.toMs))}
+                {nameOf(cell)}
+                {sinceMs > cell.fromMs && ` since ${minuteText(sinceMs)}`}: {slotsText(average(cell.total, sinceMs, cell.toMs))}
                 {cell.capacity > 0 && ` of ${slotsText(available(cell))}`} slots
               </title>
               {heights.map((value, place) => {
@@ -118,16 +127,16 @@ export function UsageChart({ cells, by, keys }: Props) {
                   <rect
                     key={place}
                     class={`stack-${place === keys.length ? 'others' : (place % 8) + 1}`}
-                    x={x(at)}
+                    x={left}
                     y={Math.min(y(below), y(below - value) - 1)}
-                    width={Math.max(0.5, x(at + 1) - x(at) - gap)}
+                    width={Math.max(0.5, right - left - gap)}
                     height={Math.max(1, y(below - value) - y(below))}
                   />
                 );
               })}
-              {wide && below > top / HEIGHT && (
-                <text x={x(at + 0.5)} y={Math.max(TOP, y(below) - 4)} text-anchor="middle">
-                  {slotsText(average(cell.total, cell.fromMs, cell.toMs))}
+              {wide && below > 0 && (
+                <text x={(left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor="middle">
+                  {barText(average(cell.total, sinceMs, cell.toMs))}
                 </text>
               )}
             </g>

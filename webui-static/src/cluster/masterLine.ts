@@ -26,6 +26,7 @@ const FIELD = /^[a-z_.]+=(?:"(?:\\.|[^"\\])*"|[^"\s]*)/;
 interface MasterText {
   text: string;
   isNoise: boolean; // about the log itself
+  isRefused?: boolean; // an action that the master refused
 }
 
 // The text before the fields of a message, and its fields; undefined if it does not end with fields.
@@ -43,18 +44,45 @@ function split(message: string): [string, Map<string, string>] | undefined {
   return [message.slice(0, start), fields];
 }
 
-// What the action was about: the part of its object that the noun of the action names, with the other parts in
-// parentheses, or the noun itself.
+const isNumber = (text: string): boolean => /^\d+$/.test(text);
+
+// Actions on a part of another object, whose audit lines have both: the noun of the whole, and of the part.
+const PARTS: Readonly<Record<string, readonly [whole: string, part: string]>> = {
+  slot: ['agent', 'slot'],
+  'model version': ['model', 'version'],
+};
+
+// "vm, 0" is "slot 0 of agent vm"; "model digits, model version 1" is "version 1 of model digits".
+function partText([whole, part]: readonly [string, string], parts: readonly string[]): string {
+  const bare = (text: string, noun: string): string => text.replace(new RegExp(`^(?:model )?${noun} `), '');
+  const number = parts.slice(1).map((one) => bare(one, part)).find(isNumber);
+  return `${number === undefined ? `a ${part}` : `${part} ${number}`} of ${whole} ${bare(parts[0] ?? '', whole)}`;
+}
+
+// The object of the action: the part of it that the noun of the action names, with the other parts in parentheses, or
+// the noun itself.
 function objectOf(noun: string, object: string): string {
   if (noun === '') return '';
   if (object === '') return noun === 'job queue' ? 'the job queue' : noun.endsWith('s') ? noun : `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`;
   const parts = object.split(', ');
+  const isPart = PARTS[noun];
+  if (isPart) return partText(isPart, parts);
+  if (noun === 'quota' && parts.length === 3) return `the quota ${parts[0]} of ${parts[1]} ${parts[2]}`;
+  // Every kind of task is killed by the call for commands.
+  const task = parts.find((part) => part.startsWith('task '));
+  if (task) return task;
   const kind = noun.split(' ').pop()?.replace(/s$/, '') ?? '';
   const own = parts.find((part) => part.startsWith(`${kind} `));
   if (own === undefined) return `${noun} ${object}`;
   const others = parts.filter((part) => part !== own && !own.endsWith(` ${part}`));
   return others.length > 0 ? `${own} (${others.join(', ')})` : own;
 }
+
+// Sentences of actions without an object.
+const SENTENCES: Readonly<Record<string, string>> = {
+  'UserService/PostUserSetting': 'changed a setting',
+  'UserService/ResetUserSetting': 'reset the settings',
+};
 
 function audited(fields: ReadonlyMap<string, string>): MasterText {
   const field = (name: string): string => fields.get(name) ?? '';
@@ -63,11 +91,14 @@ function audited(fields: ReadonlyMap<string, string>): MasterText {
   // A configuration that was only checked creates no object.
   const isCheck = verb === 'Create' && rest === 'Experiment' && field('object') === '';
   const subject = field('user') || (verb === 'Join' ? field('object') : 'someone');
-  const outcome = field('outcome') === 'OK' || field('outcome') === '' ? '' : `: ${wordsOf(field('outcome'))}`;
-  const verbs = outcome === '' ? past(verb) : `tried to ${present(verb)}`;
-  const what = isCheck ? (outcome === '' ? 'checked a configuration' : 'sent a configuration that was refused') : `${verbs} ${object}`.trim();
+  const isRefused = field('outcome') !== 'OK' && field('outcome') !== '';
+  const outcome = isRefused ? `: ${wordsOf(field('outcome'))}` : '';
+  const verbs = isRefused ? `tried to ${present(verb)}` : past(verb);
+  const check = isRefused ? 'sent a configuration that was refused' : 'checked a configuration';
+  const sentence = isRefused ? undefined : SENTENCES[field('action')];
+  const what = isCheck ? check : (sentence ?? `${verbs} ${object}`.trim());
   const from = LOCAL.test(field('address')) || field('address') === '' ? '' : ` from ${field('address')}`;
-  return { text: `${subject} ${what}${from}${outcome}`, isNoise: rest === 'Logs' || /MasterLogs$/.test(field('action')) };
+  return { text: `${subject} ${what}${from}${outcome}`, isNoise: rest === 'Logs' || /MasterLogs$/.test(field('action')), isRefused };
 }
 
 // A message as a sentence; unchanged if it has no fields.

@@ -19,10 +19,17 @@ interface Props {
 
 export function Confirm(props: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
   const id = useId();
   const { busy, error, run } = useWork();
   const sure = async (): Promise<void> => {
+    dialog.current?.close();
     if (await run(props.work)) props.done?.();
+  };
+  // The key Enter keeps things as they are.
+  const show = (): void => {
+    dialog.current?.showModal();
+    keep.current?.focus();
   };
   return (
     <>
@@ -31,7 +38,7 @@ export function Confirm(props: Props) {
         class={props.plain ? 'danger plain' : 'danger'}
         aria-label={props.name}
         disabled={busy || props.disabled}
-        onClick={() => dialog.current?.showModal()}
+        onClick={show}
       >
         {props.label}
       </button>
@@ -40,9 +47,11 @@ export function Confirm(props: Props) {
           <h2 id={id}>{props.title}</h2>
           <p>{props.children}</p>
           <div class="actions">
-            <button type="submit">{props.no}</button>
-            <button type="submit" class="danger" onClick={() => void sure()}>
+            <button type="button" class="danger" onClick={() => void sure()}>
               {props.yes}
+            </button>
+            <button type="submit" ref={keep}>
+              {props.no}
             </button>
           </div>
         </form>

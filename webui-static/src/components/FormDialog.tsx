@@ -4,7 +4,8 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import type { Problem } from '../wire';
 import { useWork } from '../work';
-import { ErrorNote } from './notes';
+import { ApiError } from '../http';
+import { ErrorNote, sentence } from './notes';
 
 interface Props {
   label: string; // text of the button
@@ -16,15 +17,34 @@ interface Props {
   children: () => ComponentChildren; // rendered while open
 }
 
-// The control that a problem is about: "triggers[0].condition.regex" is the control "regex".
-function controlOf(form: HTMLFormElement | null, { path }: Problem): HTMLInputElement | HTMLSelectElement | undefined {
+type Control = HTMLInputElement | HTMLSelectElement;
+
+// The labeled control that a problem is about: "triggers[0].condition.regex" is the control "regex".
+function controlOf(form: HTMLFormElement | null, { path }: Problem): Control | undefined {
   const found = form?.elements.namedItem(path.split('.').pop() ?? '');
-  return found instanceof HTMLInputElement || found instanceof HTMLSelectElement ? found : undefined;
+  return (found instanceof HTMLInputElement || found instanceof HTMLSelectElement) && found.labels?.length ? found : undefined;
 }
 
-// The label of a control without a remark in parentheses.
-const labelOf = (control: HTMLInputElement | HTMLSelectElement | undefined): string | undefined =>
-  control?.labels?.[0]?.firstChild?.textContent?.replace(/\(.*\)/, '').trim();
+// Marks a control and writes the problem below it, with the label of the control without a remark in parentheses.
+// Returns a function that undoes both.
+function refuse(control: Control | undefined, { message }: Problem, id: string): () => void {
+  const label = control?.labels?.[0];
+  if (!control || !label) return () => {};
+  const note = document.createElement('p');
+  note.id = id;
+  note.className = 'field-error';
+  note.setAttribute('role', 'alert');
+  note.textContent = sentence(`${label.firstChild?.textContent?.replace(/\(.*\)/, '').trim() ?? ''} ${message}`);
+  label.after(note);
+  control.setAttribute('aria-invalid', 'true');
+  control.setAttribute('aria-describedby', id);
+  control.focus();
+  return () => {
+    note.remove();
+    control.removeAttribute('aria-invalid');
+    control.removeAttribute('aria-describedby');
+  };
+}
 
 export function FormDialog(props: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -38,10 +58,11 @@ export function FormDialog(props: Props) {
     if (await run(() => props.work(fields))) dialog.current?.close();
   };
   useEffect(() => {
-    const refused = (error?.problems ?? []).map((one) => controlOf(form.current, one));
-    refused.forEach((control) => control?.setAttribute('aria-invalid', 'true'));
-    return () => refused.forEach((control) => control?.removeAttribute('aria-invalid'));
+    const undo = (error?.problems ?? []).map((one, at) => refuse(controlOf(form.current, one), one, `${id}-${at}`));
+    return () => undo.forEach((run) => run());
   }, [error]);
+  const others = error?.problems.filter((one) => !controlOf(form.current, one)) ?? [];
+  const isPlaced = error !== undefined && error.problems.length > 0 && others.length === 0;
   const show = (): void => {
     clear();
     open.value = true;
@@ -57,7 +78,7 @@ export function FormDialog(props: Props) {
           <form ref={form} class="fields" onSubmit={(event) => void submit(event)}>
             <h2 id={id}>{props.title}</h2>
             {props.children()}
-            <ErrorNote error={error} nameOf={(one) => labelOf(controlOf(form.current, one))} />
+            {error && !isPlaced && <ErrorNote error={new ApiError(error.status, error.message, others)} />}
             <div class="actions">
               <button type="submit" class="primary" disabled={busy}>
                 {props.submit}

@@ -1,13 +1,14 @@
-// A moment as a relative time; the exact local time is shown on hover.
+// A moment as a relative time; the exact local time is shown on hover. With a verb: "failed 2 d ago", "failed just now".
 import { ago, dateTime } from '../format';
 import { useMinute } from './clock';
 
-export function Time({ at }: { at: string | null | undefined }) {
+export function Time({ at, verb }: { at: string | null | undefined; verb?: string }) {
   const now = useMinute();
   if (!at) return null;
+  const text = ago(at, now);
   return (
     <time dateTime={at} title={dateTime(at)}>
-      {ago(at, now)}
+      {verb === undefined ? text : `${verb} ${text === 'now' ? 'just now' : text}`}
     </time>
   );
 }

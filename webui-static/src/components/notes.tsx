@@ -2,22 +2,20 @@
 import type { ApiError } from '../api';
 import { connection } from '../events';
 import { percent, stateName, stateTone } from '../format';
-import type { Problem } from '../wire';
 
 interface ErrorProps {
   error: ApiError | undefined;
   retry?: () => void;
-  nameOf?: (problem: Problem) => string | undefined; // name of the field that a problem is about
 }
 
 // Messages start in lower case. Only a plain word is capitalized, not an identifier.
-const sentence = (message: string): string => message.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
+export const sentence = (message: string): string => message.replace(/^[a-z](?=[a-z]* )/, (letter) => letter.toUpperCase());
 
-export function ErrorNote({ error, retry, nameOf }: ErrorProps) {
+export function ErrorNote({ error, retry }: ErrorProps) {
   if (!error || error.status === 401) return null;
   // The page frame already shows a lost connection.
   if (error.status === 0 && connection.value === 'lost') return null;
-  const lines = error.problems.map((one) => sentence(`${nameOf?.(one) ?? one.path} ${one.message}`.trim()));
+  const lines = error.problems.map((one) => sentence(`${one.path} ${one.message}`.trim()));
   return (
     <p class="note note-bad" role="alert">
       <span class="lines-kept">{lines.join('\n') || sentence(error.message)}</span>

@@ -54,7 +54,7 @@ export function saveLines(log: HTMLElement, name: string): void {
 interface ToolProps {
   count: number | undefined; // of loaded lines
   follow: boolean;
-  setFollow: (on: boolean) => void;
+  setFollow?: ((on: boolean) => void) | undefined; // absent: there is nothing to follow
   download: () => void;
   children?: ComponentChildren; // before the others
 }
@@ -68,9 +68,11 @@ export function LogTools({ count, follow, setFollow, download, children }: ToolP
       <span class="spring" />
       <span class="quiet">{count !== undefined && counted(count, 'line')}</span>
       {children}
-      <label class="check">
-        <input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> Follow
-      </label>
+      {setFollow && (
+        <label class="check">
+          <input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> Follow
+        </label>
+      )}
       <label class="check">
         <input type="checkbox" checked={wrapped} onChange={() => setQuery({ wrap: wrapped ? '0' : '' })} /> Wrap
       </label>

@@ -86,9 +86,10 @@ interface Props {
   of: string; // "trials/7", "tasks/ID"
   name: string;
   taskId: string;
+  ended?: boolean; // the task has ended: no lines arrive that could be followed
 }
 
-export function LogView({ of, name, taskId }: Props) {
+export function LogView({ of, name, taskId, ended }: Props) {
   const { query, setQuery } = useQuery();
   const filter = readFilter(query);
   const key = JSON.stringify(filter);
@@ -192,7 +193,7 @@ export function LogView({ of, name, taskId }: Props) {
         <LogTools
           count={status.value?.lines}
           follow={follow.value}
-          setFollow={setFollow}
+          setFollow={ended ? undefined : setFollow}
           download={() => host.current && saveLines(host.current, name)}
         >
           {status.value && !status.value.begun && status.value.lines > 0 && (

@@ -1,7 +1,7 @@
 // The DOM rows of a log. Lines are inserted as text, never as markup. Rows are created without Preact,
 // because a log grows by one line at a time and old rows never change.
 import { pieces } from '../ansi';
-import { clock, dateTime } from '../format';
+import { clock, dateTime, dayTime } from '../format';
 import type { LogEntry } from '../wire';
 
 // Maximum number of rows; rows at the opposite end of an insertion are removed.
@@ -35,9 +35,10 @@ interface RowOptions {
   chosen?: string | undefined; // id of a marked line
   match?: RegExp | undefined; // marked in the lines; global
   hasLevels?: boolean; // with a column of levels
+  hasDays?: boolean; // with the day before the time
 }
 
-function row(entry: LogEntry, { chosen, match, hasLevels }: RowOptions): HTMLElement {
+function row(entry: LogEntry, { chosen, match, hasLevels, hasDays }: RowOptions): HTMLElement {
   const line = document.createElement('div');
   const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
   line.className = `log-line log-${level}`;
@@ -47,7 +48,8 @@ function row(entry: LogEntry, { chosen, match, hasLevels }: RowOptions): HTMLEle
   const time = document.createElement('a');
   time.className = 'log-time';
   time.href = lineAddress(entry.id);
-  time.textContent = clock(entry.timestamp);
+  const day = hasDays && entry.timestamp ? dayTime(Date.parse(entry.timestamp)).slice(0, -'hh:mm'.length) : '';
+  time.textContent = day.padStart(hasDays ? 'dd Mmm '.length : 0) + clock(entry.timestamp);
   time.title = `${dateTime(entry.timestamp)}: link to this line`;
   line.append(time);
   if (hasLevels) {

@@ -1,19 +1,18 @@
 // Home page: running and recently ended experiments, those that need attention, and a summary of the cluster.
 import * as api from '../api';
 import { paths, useTitle } from '../address';
-import { useNow } from '../components/clock';
 import { SlotStrip } from '../cluster/SlotStrip';
+import { UseBar, useAgents, useOf, useUnfinished } from '../cluster/use';
 import { Name } from '../components/Name';
 import { ErrorNote, StateBadge } from '../components/notes';
-import { metricFormat, RunningCards, type MetricFormat } from '../components/RunningCards';
+import { metricFormat, RunningCards, type MetricFormat } from '../cluster/RunningCards';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
-import { isEnded, span } from '../format';
+import { isEnded } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import { onPhone } from '../phone';
 import type { Experiment } from '../wire';
-import { UseBar, useAgents, useOf, useUnfinished } from './ClusterPage';
 import { FirstExperiment } from './ExperimentsPage';
 
 const LATELY = 10;
@@ -75,8 +74,13 @@ interface ListProps {
   reasons?: ReadonlyMap<number, string> | undefined;
 }
 
+// When the experiment reached its end, or was submitted: "failed 1 d ago", "submitted 5 min ago".
+function Moment({ one }: { one: Experiment }) {
+  if (!isEnded(one.state)) return <Time verb="submitted" at={one.startTime} />;
+  return <Time verb={one.state === 'STATE_ERROR' ? 'failed' : 'ended'} at={one.endTime} />;
+}
+
 function List({ title, id, all, none, format, reasons }: ListProps) {
-  const now = useNow(all.some((one) => !isEnded(one.state)));
   return (
     <section aria-labelledby={id} class="card">
       <div class="section-head">
@@ -87,13 +91,17 @@ function List({ title, id, all, none, format, reasons }: ListProps) {
       <ul class="plain-list lines">
         {all.map((one) => (
           <li key={one.id}>
-            <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
-              <Name text={one.name} />
-            </a>
-            <span class="quiet id">#{one.id}</span>
-            <span class="quiet metric">{one.bestTrialSearcherMetric != null && `${one.searcherMetric} ${format(one)}`}</span>
-            <span class="quiet when">{isEnded(one.state) ? <Time at={one.endTime} /> : span(one.startTime, undefined, now)}</span>
+            <span class="who">
+              <a href={paths.experiment(one.id)} title={one.name} aria-label={`${one.id} ${one.name}`}>
+                <Name text={one.name} />
+              </a>
+              <span class="quiet id">#{one.id}</span>
+            </span>
             <StateBadge state={one.state} />
+            <span class="quiet about">
+              <Moment one={one} />
+              {one.bestTrialSearcherMetric != null && ` · ${one.searcherMetric} ${format(one)}`}
+            </span>
             {reasons?.get(one.id) && <code class="why">{reasons.get(one.id)}</code>}
           </li>
         ))}
@@ -119,30 +127,35 @@ export function DashboardPage() {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
   }
   if (running.length === 0 && ended.length === 0) return <FirstExperiment />;
-  const format = metricFormat([...running, ...ended, ...(needing.data ?? [])]);
+  // An experiment is in one list only. The three are reloaded at different times, so the lists with the end and the
+  // pause of an experiment are newer than the one of those that run.
+  const needed = needing.data ?? [];
+  const elsewhere = new Set([...needed, ...ended].map(({ id }) => id));
+  const current = unpaused.filter(({ id }) => !elsewhere.has(id));
+  const format = metricFormat([...running, ...ended, ...needed]);
   const needs = (
-    <List format={format} title="Needs attention" id="needs-title" all={needing.data ?? []} reasons={reasons} none="No failed or paused experiments of yours this week." />
+    <List format={format} title="Needs attention" id="needs-title" all={needed} reasons={reasons} none="No failed or paused experiments of yours this week." />
   );
   // A phone shows them first; beside the other lists there is no room.
-  const needsFirst = onPhone() && (needing.data ?? []).length > 0;
+  const needsFirst = onPhone() && needed.length > 0;
   return (
     <>
       <h1>Dashboard</h1>
       {needsFirst && <div class="dashboard">{needs}</div>}
       <ErrorNote error={error} retry={unfinished.reload} />
       {agents.data && (
-        <div class="cluster-line">
+        <div class="card cluster-line">
           <UseBar use={useOf(agents.data)} />
           <SlotStrip />
         </div>
       )}
-      <RunningCards format={format} all={unpaused.filter((one) => !waits(one))} />
+      <RunningCards format={format} all={current.filter((one) => !waits(one))} />
       <div class="dashboard">
         <div>
           {!needsFirst && needs}
-          {unpaused.some(waits) && <List format={format} title="Waiting for slots" id="waiting-title" all={unpaused.filter(waits)} none="" />}
+          {current.some(waits) && <List format={format} title="Waiting for slots" id="waiting-title" all={current.filter(waits)} none="" />}
         </div>
-        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needing.data?.some((one) => one.id === id))} none="Nothing has finished yet." />
+        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needed.some((one) => one.id === id))} none="Nothing has finished yet." />
       </div>
     </>
   );

@@ -119,7 +119,7 @@ export function QuotasPage() {
         <a href={paths.users}>Users</a>
         {admin && live.data?.length !== 0 && <NewQuota reload={live.reload} />}
       </div>
-      <p class="quiet">
+      <p class="intro">
         Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; of two, the smaller applies.
       </p>
       <Loaded live={live}>
@@ -129,17 +129,20 @@ export function QuotasPage() {
               {admin && <NewQuota reload={live.reload} />}
             </Empty>
           ) : (
-            <Table label="Quotas" heads={['Name', 'Kind', 'Resource', '#Used', '#Limit', 'Actions']}>
+            <Table label="Quotas" heads={['Name', 'Kind', 'Resource', '#Used', '#Limit', '', 'Actions']}>
               {all.map((one) => (
                 <tr key={`${one.scope} ${one.id} ${one.resource}`}>
                   <th scope="row">{one.name || one.id}</th>
-                  <td>{one.scope}</td>
+                  <td>{one.scope === 'user' ? 'User' : 'Workspace'}</td>
                   <td>{RESOURCES[one.resource] ?? one.resource}</td>
                   <td class="number">
                     {amountText(one.resource, one.used)}
                     {one.used >= one.limit && <span class="state state-waiting">Full</span>}
                   </td>
                   <td class="number">{amountText(one.resource, one.limit)}</td>
+                  <td class="share">
+                    <progress max={Math.max(1, one.limit)} value={one.used} aria-label={`${amountText(one.resource, one.used)} of ${amountText(one.resource, one.limit)} used`} />
+                  </td>
                   <td class="row-actions">{admin && <Actions one={one} reload={live.reload} />}</td>
                 </tr>
               ))}

@@ -47,7 +47,7 @@ function Alerts() {
         />
         Notify me when an experiment of mine ends while this page is hidden
       </label>
-      {why !== '' && <p class="quiet">{why}</p>}
+      {why !== '' && <span class="quiet">{why}</span>}
     </fieldset>
   );
 }
@@ -93,7 +93,7 @@ export function SettingsPage() {
   return (
     <div class="settings">
       <h1>Settings</h1>
-      <p class="quiet">Theme, density and alerts stay in this browser.</p>
+      <p class="intro">Theme, density and alerts stay in this browser.</p>
       <div class="card">
         <Choice<Theme>
           name="theme"
@@ -120,7 +120,7 @@ export function SettingsPage() {
       </div>
       <Account />
       <Tokens />
-      <section aria-labelledby="shortcuts-title" class="shortcuts">
+      <section aria-labelledby="shortcuts-title" class="card shortcuts">
         <h2 id="shortcuts-title">Keys</h2>
         <KeyList />
       </section>

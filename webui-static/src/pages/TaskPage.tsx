@@ -1,10 +1,11 @@
 // Page of one command: state, why it is waiting, and its log.
 import { paths, useTitle } from '../address';
-import { command, hasEnded, killCommand, outcome, portPage } from '../calls/tasks';
+import { command, endOf, hasEnded, killCommand, outcome, portPage } from '../calls/tasks';
 import type { CommandWithPorts } from '../calls/tasks';
 import { Explain } from '../cluster/Explain';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
+import { CopyText } from '../components/Copy';
 import { Loaded } from '../components/Loaded';
 import { LogView } from '../log/LogView';
 import { StateBadge } from '../components/notes';
@@ -41,8 +42,9 @@ function CommandFacts({ one, now }: { one: CommandWithPorts; now: number }) {
         ['User', one.username],
         ['Pool', one.resourcePool],
         ['Slots', String(one.slots)],
-        ['ID', one.id],
+        ['ID', <CopyText text={one.id} what="ID" />],
         ['Priority', one.priority > 0 ? String(one.priority) : ''],
+        ['Command', one.line === '' ? '' : <code class="command-line">{one.line}</code>],
         ['Ports', one.ports.length > 0 ? <Ports one={one} /> : ''],
       ]}
     />
@@ -93,12 +95,12 @@ export function TaskPage({ id }: { id: string }) {
           </div>
           <div class="state-line">
             <StateBadge state={outcome(one)} />
-            {/* The lines after the first are the end of the log, which is below. */}
-            {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus.split('\n')[0]}</span>}
+            {/* The output is in the log below, and a badge says that the task was killed or succeeded. */}
+            {outcome(one) === 'STATE_ERROR' && <span class="reason failed">{endOf(one).reason}</span>}
           </div>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <CommandFacts one={one} now={now} />
-          <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} />
+          <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} ended={hasEnded(one)} />
         </>
       )}
     </Loaded>

@@ -1,7 +1,7 @@
 // All commands, notebooks, shells and TensorBoards: state, pages, starting and killing.
 import { useLocation } from 'preact-iso';
 import { paths, useTitle } from '../address';
-import { hasEnded, killCommand, launch, outcome, tasks } from '../calls/tasks';
+import { endOf, hasEnded, killCommand, launch, outcome, tasks } from '../calls/tasks';
 import type { Task } from '../calls/tasks';
 import { useNow } from '../components/clock';
 import { Confirm } from '../components/Confirm';
@@ -52,6 +52,17 @@ const Kind = ({ one }: { one: Task }) =>
     <>{one.kind}</>
   );
 
+// The reason, in red after a failure, and the end of the output, which is no error by itself.
+function End({ one }: { one: Task }) {
+  const { reason, output } = endOf(one);
+  return (
+    <>
+      <span class={outcome(one) === 'STATE_ERROR' ? 'failed' : ''}>{reason}</span>
+      {output !== '' && <code class="output quiet">{output}</code>}
+    </>
+  );
+}
+
 export function TasksPage() {
   useTitle('Tasks');
   const live = useLive(
@@ -96,7 +107,9 @@ export function TasksPage() {
                     <Time at={one.startTime} />
                   </td>
                   <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                  <td class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus === 'killed' ? '' : one.exitStatus}</td>
+                  <td class="reason">
+                    <End one={one} />
+                  </td>
                   {running && (
                     <td>
                       {!hasEnded(one) && (

@@ -104,6 +104,7 @@ export function UsersPage() {
                     own={(grants.data?.all ?? []).filter((grant) => grant.userId === one.id)}
                     places={grants.data?.places ?? []}
                     name={one.username}
+                    shown={one.displayName}
                     may={admin}
                     reload={grants.reload}
                   />

@@ -2,14 +2,13 @@
 import { useSignal } from '@preact/signals';
 import { useTitle } from '../address';
 import { workspaces, type Workspace } from '../calls/places';
-import { makeWebhook, moveWebhook, removeWebhook, testWebhook, triggerText, webhooks, type Trigger, type Webhook } from '../calls/webhooks';
+import { makeWebhook, moveWebhook, removeWebhook, testWebhook, triggerText, triggerState, webhooks, type Trigger, type Webhook } from '../calls/webhooks';
 import { Confirm } from '../components/Confirm';
 import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
-import { stateName } from '../format';
 import { ApiError } from '../http';
 import { useLive } from '../live';
 import { user } from '../session';
@@ -87,7 +86,7 @@ function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: 
             <legend>Notify when an experiment is</legend>
             {STATES.map((state) => (
               <label class="check" key={state}>
-                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {stateName(state)}
+                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {triggerState(state)}
               </label>
             ))}
           </fieldset>
@@ -147,28 +146,32 @@ function Row({ one, place, reload }: { one: Webhook; place: string; reload: () =
     reload();
   };
   return (
-    <tr>
-      <th scope="row">{one.name || one.id}</th>
-      <td class="one-line" title={one.url}>
-        {one.url}
-      </td>
-      <td>{one.webhookType === 'WEBHOOK_TYPE_SLACK' ? 'Slack' : 'JSON'}</td>
-      <td>{place}</td>
-      <td>{one.mode === 'WEBHOOK_MODE_SPECIFIC' ? 'Those that name it' : 'All'}</td>
-      <td class="reason">{one.triggers.map(triggerText).join(', ')}</td>
-      <td class="reason">
-        {one.outcome || 'None yet'} {one.attempted && <Time at={one.attempted} />}
-        {tested.value && <div role="status">Test delivered</div>}
-        {error && (
-          <div class="failed" role="alert">
+    <>
+      <tr>
+        <th scope="row">{one.name || one.id}</th>
+        <td class="one-line" title={one.url}>
+          {one.url}
+        </td>
+        <td>{one.webhookType === 'WEBHOOK_TYPE_SLACK' ? 'Slack' : 'JSON'}</td>
+        <td>{place}</td>
+        <td>{one.mode === 'WEBHOOK_MODE_SPECIFIC' ? 'Those that name it' : 'All'}</td>
+        <td class="reason">{one.triggers.map(triggerText).join(', ')}</td>
+        <td class="reason">
+          {one.outcome || 'None yet'} {one.attempted && <Time at={one.attempted} />}
+          {tested.value && <div role="status">Test delivered</div>}
+        </td>
+        <td class="row-actions">
+          <Actions one={one} busy={busy} test={test} reload={reload} />
+        </td>
+      </tr>
+      {error && (
+        <tr class="continued">
+          <td colSpan={8} class="reason failed" role="alert">
             Test failed: {error.message.replace(/^webhook \d+: /, '')}
-          </div>
-        )}
-      </td>
-      <td class="row-actions">
-        <Actions one={one} busy={busy} test={test} reload={reload} />
-      </td>
-    </tr>
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
 
@@ -184,7 +187,7 @@ export function WebhooksPage() {
         <span class="spring" />
         {live.data?.length !== 0 && <NewWebhook places={places.data ?? []} reload={live.reload} />}
       </div>
-      <p class="quiet">Endpoints that receive a signed message when experiments change state, a log line matches, or a task raises an alert.</p>
+      <p class="intro">Endpoints that receive a signed message when experiments change state, a log line matches, or a task raises an alert.</p>
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (

@@ -75,12 +75,15 @@ function Members({ id }: { id: number }) {
               <Table label="Members" heads={['User', 'Roles']}>
                 {members.map((one) => (
                   <tr key={one.id}>
-                    <th scope="row">{one.displayName || one.username}</th>
+                    <th scope="row">
+                      {one.username} {one.displayName && one.displayName !== one.username && <span class="quiet other-name">{one.displayName}</span>}
+                    </th>
                     <td class="reason">
                       <RoleTags
                         own={here.filter((grant) => grant.userId === one.id)}
                         places={places}
                         name={one.username}
+                        shown={one.displayName}
                         may
                         here={id}
                         reload={grants.reload}

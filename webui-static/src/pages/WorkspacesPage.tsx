@@ -43,7 +43,7 @@ function List() {
               </th>
               <td class="number">{one.numProjects}</td>
               <td class="number">{one.numExperiments}</td>
-              <td>{one.username}</td>
+              <td>{one.username || '–'}</td>
             </tr>
           ))}
         </Table>
@@ -59,7 +59,7 @@ export function WorkspacesPage() {
   return (
     <>
       <div class="section-head">
-        <h1>{tab}</h1>
+        <h1>Workspaces</h1>
         <span class="spring" />
         {tab === 'Workspaces' ? <NewWorkspace /> : <NewTemplate />}
       </div>
