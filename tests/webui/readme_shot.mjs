@@ -89,7 +89,7 @@ await run([
         return [...document.querySelectorAll('tbody tr[data-id]')].filter(trained).length >= least;
       }, RUNNING);
       // As after some days of work.
-      sql("UPDATE experiments SET submitted = submitted - (21 - id) * (21 - id) * interval '7 minutes', ended = ended - (21 - id) * (21 - id) * interval '7 minutes'");
+      sql("UPDATE experiments SET submitted = submitted - age, ended = ended - age FROM (SELECT id AS of, (21 - id) ^ 2 * interval '7 minutes' AS age FROM experiments) a WHERE id = of AND ended IS NOT NULL");
       await page.reload();
       await page.waitForSelector('figure[data-panel="loss"] canvas');
       await until(() => document.querySelector('.freshness-live') !== null);
