@@ -15,7 +15,7 @@ test('a comparison marks the best value unless all are equal', () => {
   assert.deepEqual(objectiveRow('loss', [0.5, 0.4], true).cells.map(({ isBest, tone }) => [isBest, tone]), [[false, ''], [true, 'better']]);
   assert.deepEqual(objectiveRow('accuracy', [0.5, 0.4], false).cells.map(({ isBest, tone }) => [isBest, tone]), [[true, ''], [false, 'worse']]);
   // Values that read the same are equally good.
-  assert.deepEqual(objectiveRow('accuracy', [0.999996, 0.999998, 0.9], false).cells.map(({ text, isBest }) => [text, isBest]), [['1.0000', true], ['1.0000', true], ['0.9000', false]]);
+  assert.deepEqual(objectiveRow('accuracy', [0.999996, 0.999998, 0.9], false).cells.map(({ text, isBest }) => [text, isBest]), [['0.99999', true], ['0.99999', true], ['0.90000', false]]);
   assert.ok(objectiveRow('loss', [0.5, 0.5000000001], true).cells.every(({ isBest, tone }) => !isBest && tone === ''));
 });
 

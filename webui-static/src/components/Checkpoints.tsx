@@ -11,6 +11,7 @@ import { Empty } from './Empty';
 import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
+import { Facts } from './Tabs';
 import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
@@ -33,17 +34,17 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   return (
     <details class="checkpoint">
       <summary>
-        <span class="checkpoint-step">batch {grouped(one.stepsCompleted)}</span>
-        <span class="checkpoint-metric">
-          <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
-        </span>
-        <span class="checkpoint-marks">
+        <span class="checkpoint-step">
+          batch {grouped(one.stepsCompleted)}
           {marks.map((mark) => (
             <span key={mark} class={`mark-${mark}`}>
               {mark}
             </span>
           ))}
           {!isKept(one) && <StateBadge state={one.state} />}
+        </span>
+        <span class="checkpoint-metric">
+          <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
         </span>
         {named && <span class="quiet checkpoint-trial">{trialId != null && `trial ${trialId}`}</span>}
         <span class="quiet checkpoint-time">
@@ -56,12 +57,6 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           {one.uuid.slice(0, SHORT_ID)}
         </code>
       </summary>
-      <p>
-        <code>{one.uuid}</code>{' '}
-        <button type="button" class="plain" aria-label={`Copy the UUID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
-          Copy
-        </button>
-      </p>
       {isKept(one) && (
         <div class="actions">
           <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
@@ -86,19 +81,35 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           </Confirm>
         </div>
       )}
-      {one.storagePath !== '' && (
-        <p class="quiet">
-          on the cluster: <code>{one.storagePath}</code>
-        </p>
-      )}
-      <ul class="plain-list">
+      <Facts
+        facts={[
+          [
+            'ID',
+            <>
+              <code>{one.uuid}</code>{' '}
+              <button type="button" class="plain" aria-label={`Copy the ID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
+                Copy
+              </button>
+            </>,
+          ],
+          ['Path on the cluster', one.storagePath && <code>{one.storagePath}</code>],
+        ]}
+      />
+      <h3>{counted(files.length, 'file')}</h3>
+      <ul class="plain-list checkpoint-files">
         {files.map(([path, length]) => (
           <li key={path}>
-            <code>{path}</code> <span class="quiet">{bytes(Number(length))}</span>
+            <code>{path}</code>
+            <span class="quiet">{bytes(Number(length))}</span>
           </li>
         ))}
       </ul>
-      <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+      {Object.keys(one.metadata ?? {}).length > 0 && (
+        <>
+          <h3>Metadata</h3>
+          <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+        </>
+      )}
     </details>
   );
 }
@@ -124,9 +135,8 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
   const best = kept.find((one) => hasMetric(one) && isBest(one));
   const latest = [...kept].sort((a, b) => b.stepsCompleted - a.stepsCompleted || savedAt(b) - savedAt(a))[0];
   const columns: [string, string][] = [
-    ['Step', '8rem'],
+    ['Step', '15rem'],
     [metricName, 'minmax(6rem, 10rem)'],
-    ['', '7rem'],
     ...(named ? ([['Trial', '6rem']] as [string, string][]) : []),
     ['Saved', 'minmax(6rem, 1fr)'],
     ['Size', '8rem'],

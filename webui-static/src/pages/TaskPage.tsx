@@ -8,6 +8,7 @@ import { Confirm } from '../components/Confirm';
 import { Loaded } from '../components/Loaded';
 import { LogView } from '../log/LogView';
 import { StateBadge } from '../components/notes';
+import { PageHead } from './PageHead';
 import { Facts } from '../components/Tabs';
 import { counted, dateTime, span } from '../format';
 import { useLive } from '../live';
@@ -69,13 +70,17 @@ export function TaskPage({ id }: { id: string }) {
     <Loaded live={live} missing={`There is no command ${id}.`}>
       {(one) => (
         <>
-          <div class="page-head">
-            <div>
-              <p class="quiet crumbs">
-                <a href={paths.tasks}>Tasks</a>
-              </p>
-              <h1>{one.description || 'Command'}</h1>
-            </div>
+          <PageHead
+            path={[[paths.tasks, 'Tasks']]}
+            title={one.description || 'Command'}
+            facts={
+              <>
+                <StateBadge state={outcome(one)} />
+                {/* The lines after the first are the end of the log, which is below. */}
+                {one.exitStatus !== '' && <span class={outcome(one) === 'STATE_ERROR' ? 'failed' : ''}>{one.exitStatus.split('\n')[0]}</span>}
+              </>
+            }
+          >
             {!hasEnded(one) && (
               <div class="actions">
                 <Confirm
@@ -90,12 +95,7 @@ export function TaskPage({ id }: { id: string }) {
                 </Confirm>
               </div>
             )}
-          </div>
-          <div class="state-line">
-            <StateBadge state={outcome(one)} />
-            {/* The lines after the first are the end of the log, which is below. */}
-            {one.exitStatus !== '' && <span class={`reason ${outcome(one) === 'STATE_ERROR' ? 'failed' : ''}`}>{one.exitStatus.split('\n')[0]}</span>}
-          </div>
+          </PageHead>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <CommandFacts one={one} now={now} />
           <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} />
