@@ -100,7 +100,7 @@ export const changing = [
       await actions().getByRole('button', { name: 'Kill…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
       await state('Canceled');
-      // The menu is still open.
+      await more();
       await actions().getByRole('button', { name: 'Archive', exact: true }).click();
       await actions().getByRole('button', { name: 'Unarchive' }).waitFor();
       await audit('ended');
@@ -132,6 +132,7 @@ export const changing = [
       await more();
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
+      await more();
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
       await page.waitForURL('**/det/experiments');

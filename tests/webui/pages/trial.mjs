@@ -26,7 +26,7 @@ export const trial = [
       assert.match(await page.textContent('.checkpoint pre'), /<img src=x onerror/);
       assert.deepEqual(await page.$$eval('.checkpoint[open] h3', (all) => all.map((one) => one.textContent)), ['2 files', 'Metadata']);
       assert.equal(await page.$('main img'), null);
-      assert.equal(await page.getByRole('link', { name: 'Download' }).getAttribute('href'), `/checkpoints/${UUID}`);
+      assert.equal(await page.getByRole('link', { name: 'Download', exact: true }).getAttribute('href'), `/checkpoints/${UUID}`);
       await audit('checkpoint');
       await page.getByRole('link', { name: 'Continue from here…' }).click();
       await until((uuid) => document.querySelector('textarea')?.value.includes(`  source_checkpoint_uuid: ${uuid}\n`), UUID);
@@ -41,7 +41,7 @@ export const trial = [
       await page.getByRole('button', { name: `Delete checkpoint ${UUID}` }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
       await untilText('Deleted');
-      assert.equal(await page.getByRole('link', { name: 'Download' }).count(), 0);
+      assert.equal(await page.getByRole('link', { name: 'Download', exact: true }).count(), 0);
     },
   ],
   [
