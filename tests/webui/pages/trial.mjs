@@ -74,6 +74,7 @@ export const trial = [
       await page.getByLabel('Until').press('Enter');
       await page.locator('.moments input[aria-invalid="true"]').waitFor();
       await page.getByLabel('Until').fill('');
+      assert.equal(await page.locator('.moments input[aria-invalid="true"]').count(), 0);
       await audit('log-time');
       await page.reload();
       await begins(moment.getTime(), moment.getTime() + 2000);

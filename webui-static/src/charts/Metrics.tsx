@@ -168,10 +168,17 @@ function ChartSection({ section, open, toggle, draw }: { section: Section; open:
 // The empty state instead of charts.
 function Nothing({ axis, system, ended }: { axis: Axis; system: boolean; ended: boolean }) {
   const isOther = !system && axis !== 'batches' && axis !== 'time';
-  const more = ended ? '' : 'New ones appear here.';
+  const title = system ? 'No system metrics' : isOther ? 'No metrics on this axis' : 'No metrics';
+  const text = system
+    ? 'Use of GPUs, CPU, memory, disk and network appears here while profiling is enabled.'
+    : isOther
+      ? `No metric is reported together with ${axis}; choose another axis.`
+      : ended
+        ? 'The training ended before its first report.'
+        : 'Charts appear here with the first report.';
   return (
-    <Empty icon="dashboard" title={system ? 'No system metrics' : isOther ? 'No metrics on this axis' : 'No metrics reported'}>
-      {isOther ? `No metric is reported together with ${axis}; choose another axis. ${more}` : more}
+    <Empty icon="dashboard" title={ended || isOther ? title : `${title} yet`}>
+      {text}
     </Empty>
   );
 }

@@ -5,8 +5,9 @@ import { apportion, axisNumber, grouped, metric } from '../format';
 import type { Phases } from './phases';
 import { HEIGHTS } from './series';
 
-// The plot is as high as that of the metric chart beside it.
-const HEIGHT = HEIGHTS.medium;
+// The plot and its key are as high as the metric chart beside them.
+const KEY = 28;
+const HEIGHT = HEIGHTS.medium - KEY;
 const LEFT = 56;
 const RIGHT = 16;
 const TOP = 8;
@@ -44,12 +45,6 @@ export function PhaseChart({ phases }: { phases: Phases }) {
         <span class="panel-name">Time of a batch</span>
         <span class="panel-facts">
           <span>{span(perBatch)} on average</span>
-          {names.map((name, at) => (
-            <span key={name}>
-              <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
-              {name} {shares.get(name)}
-            </span>
-          ))}
         </span>
       </figcaption>
       <div ref={host}>
@@ -97,6 +92,14 @@ export function PhaseChart({ phases }: { phases: Phases }) {
           </text>
         </svg>
       </div>
+      <ul class="plain-list legend">
+        {names.map((name, at) => (
+          <li key={name}>
+            <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
+            {name} <span class="quiet">{`${span(perBatch * (phases.shares.get(name) ?? 0))}, ${shares.get(name)}`}</span>
+          </li>
+        ))}
+      </ul>
     </figure>
   );
 }

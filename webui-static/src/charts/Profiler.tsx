@@ -88,10 +88,12 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
 
 const LOOK: Look = { axis: 'batches', log: false, smoothing: 0 };
 
+const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
+
 function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={LOOK} colors={undefined} zoom={zoom} />;
+  return <MetricChart panel={panel} look={LOOK} colors={undefined} text={(_, value) => threeDigits(value)} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
@@ -157,7 +159,7 @@ export function Profiler({ trial }: { trial: Trial }) {
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
-          {last && <span class="quiet">{metric(Number(last.perSecond.toPrecision(3)))} batches per second lately</span>}
+          {last && <span class="quiet">{threeDigits(last.perSecond)} batches per second lately</span>}
           {range && (
             <button type="button" onClick={() => setQuery({ batches: '' })}>
               Whole range

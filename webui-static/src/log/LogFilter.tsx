@@ -55,6 +55,7 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
         autocomplete="off"
         aria-invalid={bad.value}
         defaultValue={isTime(query[name]) ? dateTime(query[name]) : ''}
+        onInput={() => (bad.value = false)}
         onChange={(e) => set(e.currentTarget.value)}
       />
     </label>
