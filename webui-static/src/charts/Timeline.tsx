@@ -63,7 +63,9 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
       <figcaption>
         <span class="panel-name">Timeline</span>
         <span class="panel-facts">
-          <span>{duration((end - start) / 1000)} in total · one bar per attempt, newest first · marks are checkpoints</span>
+          <span>{duration((end - start) / 1000)} in total</span>
+          <span class="by-mouse">one bar per attempt, newest first</span>
+          <span class="by-mouse">marks are checkpoints</span>
         </span>
         <span class="timeline-key">
           {Object.entries(TONES)

@@ -19,6 +19,8 @@ const SHORT_ID = 8; // characters of a UUID
 
 const isKept = (one: Checkpoint): boolean => one.state === 'STATE_COMPLETED';
 
+const sizeOf = (one: Checkpoint): number => Object.values(one.resources).reduce((sum, length) => sum + Number(length), 0);
+
 interface RowProps {
   one: Checkpoint;
   metricName: string;
@@ -29,7 +31,6 @@ interface RowProps {
 
 function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
-  const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
   const { trialId, experimentId } = one.training ?? {};
   return (
     <details class="checkpoint">
@@ -51,7 +52,7 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           <Time at={one.reportTime} />
         </span>
         <span class="quiet checkpoint-size">
-          {bytes(size)}, {counted(files.length, 'file')}
+          {bytes(sizeOf(one))}, {counted(files.length, 'file')}
         </span>
         <code class="checkpoint-id quiet" title={one.uuid}>
           {one.uuid.slice(0, SHORT_ID)}
@@ -148,7 +149,11 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
   };
   return (
     <div style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
-      {kept.length > 1 && <p class="quiet">{measured ? first : 'Newest first.'}</p>}
+      {kept.length > 0 && (
+        <p class="quiet">
+          {counted(kept.length, 'checkpoint')}, {bytes(kept.reduce((sum, one) => sum + sizeOf(one), 0))}.{kept.length > 1 && ` ${measured ? first : 'Newest first.'}`}
+        </p>
+      )}
       {kept.length > 0 && (
         <div class="card checkpoints">
           <div class="checkpoint-heads" aria-hidden="true">

@@ -56,7 +56,7 @@ function BestCheckpoint({ one }: { one: Experiment }) {
       aria-label={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
       title={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
     >
-      <Icon name="download" /> Checkpoint
+      <Icon name="download" /> <span class="by-room">Checkpoint</span>
     </a>
   );
 }

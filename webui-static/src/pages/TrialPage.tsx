@@ -17,7 +17,7 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { bytes, dateTime, duration, grouped, isEnded, metric, digits, sorted, span, stateName } from '../format';
+import { dateTime, duration, grouped, isEnded, metric, digits, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
@@ -79,7 +79,6 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],
     ['run', trial.run > 1 ? trial.run : ''],
-    ['checkpoints', trial.checkpointCount > 0 ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})` : ''],
   ];
   const best = digits(trial.searcherMetricValue);
   const name = experiment?.name || `Experiment ${trial.experimentId}`;
@@ -162,7 +161,7 @@ function Attempts({ trial }: { trial: Trial }) {
   );
 }
 
-function Values({ label, of, none }: { label: string; of: JsonObject; none: string }) {
+function Values({ label, of, none }: { label: string; of: JsonObject; none: ComponentChildren }) {
   const all = [...flatten(sorted(of))];
   if (all.length === 0) return <p class="quiet">{none}</p>;
   return (
@@ -198,7 +197,11 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
       <Values
         label="Metadata"
         of={trial.metadata ?? {}}
-        none="No metadata. Programs set it with POST /api/v1/runs/ID/metadata; the table of experiments shows it."
+        none={
+          <>
+            No metadata. Programs set it with <code>POST /api/v1/runs/{trial.id}/metadata</code>; the table of experiments shows it.
+          </>
+        }
       />
     </section>
   </>
