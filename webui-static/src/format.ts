@@ -61,12 +61,12 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
 }
 
-// "now", "5 min ago", "3 h ago", "2 d ago", and the date after four weeks; "in 5 min" for the future.
+// "just now", "5 min ago", "3 h ago", "2 d ago", and the date after four weeks; "in 5 min" for the future.
 export function ago(time: string, nowMs: number): string {
   const seconds = (nowMs - Date.parse(time)) / 1000;
   const [size, future] = [Math.abs(seconds), seconds < 0];
   const text = (count: number, unit: string): string => (future ? `in ${count} ${unit}` : `${count} ${unit} ago`);
-  if (size < 45) return 'now';
+  if (size < 45) return 'just now';
   if (size < 3600) return text(Math.max(1, Math.round(size / 60)), 'min');
   if (size < 86400) return text(Math.floor(size / 3600), 'h');
   if (size < 28 * 86400) return text(Math.floor(size / 86400), 'd');
@@ -120,6 +120,9 @@ export function clock(time: string | null | undefined): string {
   return [d.getHours(), d.getMinutes(), d.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
 }
 
+// Digits of a metric besides zeros at its start.
+const SIGNIFICANT = 5;
+
 // Metrics are numbers, or "NaN", "Infinity", "-Infinity" as strings; "" for none.
 export function metric(value: number | string | null | undefined): string {
   if (value === null || value === undefined) return '';
@@ -128,24 +131,34 @@ export function metric(value: number | string | null | undefined): string {
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) return Number(value.toPrecision(4)).toExponential();
   if (Number.isInteger(value)) return String(value);
-  return String(Number(value.toPrecision(5)));
+  return String(Number(value.toPrecision(SIGNIFICANT)));
 }
 
-// A metric with the zeros at its end, so that the points of a column are below each other.
+// A number with `places` decimals. A fraction is cut instead of rounded up to a whole number: 0.999996 is "0.99999".
+function fixed(value: number, places: number): string {
+  const text = value.toFixed(places);
+  if (places === 0 || Number.isInteger(value) || !Number.isInteger(Number(text))) return text;
+  return (Math.trunc(value * 10 ** places) / 10 ** places).toFixed(places);
+}
+
+// A fraction between 1e-4 and 1e6 with SIGNIFICANT digits.
+const significant = (value: number): string => fixed(value, Math.max(0, SIGNIFICANT - 1 - Math.floor(Math.log10(Math.abs(value)))));
+
+// A metric with the zeros at its end: the points of a column are below each other, and a changing value keeps its width.
 export const digits = (value: number | string | null | undefined): string => {
   const text = metric(value);
   if (typeof value !== 'number') return text;
-  return text.includes('e') ? value.toExponential(3) : text.includes('.') ? value.toPrecision(5) : text;
+  return text.includes('e') ? value.toExponential(3) : Number.isInteger(value) ? text : significant(value);
 };
 
 // Most decimal places of a column of metrics.
 const METRIC_PLACES = 5;
 
-// A fraction that rounds to a whole number keeps its zeros: 0.999996 is "1.0000".
+// A fraction that is cut to a whole number keeps its zeros: 1.0000004 is "1.0000".
 function metricPlaces(value: JsonValue | undefined): number {
   if (typeof value !== 'number' || Number.isInteger(value)) return 0;
   const text = metric(value);
-  return text.includes('e') ? 0 : ((text.includes('.') ? text : value.toPrecision(5)).split('.')[1]?.length ?? 0);
+  return text.includes('e') ? 0 : ((text.includes('.') ? text : significant(value)).split('.')[1]?.length ?? 0);
 }
 
 // The format of a column of metrics: as many decimal places as its values have, at most METRIC_PLACES, or five digits
@@ -155,12 +168,9 @@ export function metricColumn(values: readonly (JsonValue | undefined)[]): (value
   const places = Math.min(METRIC_PLACES, Math.max(0, ...values.map(metricPlaces)));
   return (value) => {
     if (typeof value !== 'number' || metric(value).includes('e')) return digits(value);
-    return places === 0 ? metric(value) : value.toFixed(places);
+    return places === 0 ? metric(value) : fixed(value, places);
   };
 }
-
-// A metric that stands alone, with the decimal places that it has in a column of its own.
-export const metricAlone = (value: number | string | null | undefined): string => metricColumn([value ?? undefined])(value);
 
 // The decimal places of a column of numbers: as many as they have, and no more than the smallest needs for three digits.
 // Undefined for a column with exponents.
@@ -184,6 +194,18 @@ export const axisNumber = (value: number): string =>
 
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+
+// Whole units for each value, `total` in all: rounded down, and up where the remainders are largest.
+export function apportion(values: readonly number[], total: number): number[] {
+  const sum = values.reduce((all, one) => all + one, 0);
+  if (!(sum > 0)) return values.map(() => 0);
+  const exact = values.map((value) => (value / sum) * total);
+  const whole = exact.map(Math.floor);
+  const left = Math.round(total - whole.reduce((all, one) => all + one, 0));
+  const rest = (at: number): number => (exact[at] ?? 0) - (whole[at] ?? 0);
+  const raised = new Set(exact.map((_, at) => at).sort((a, b) => rest(b) - rest(a)).slice(0, left));
+  return whole.map((value, at) => value + (raised.has(at) ? 1 : 0));
+}
 
 // Whole percents, rounded down: progress is never 100% before the end.
 export const percent = (fraction: number): string => `${Math.floor(Math.min(1, Math.max(0, fraction)) * 100 + 1e-9)}%`;

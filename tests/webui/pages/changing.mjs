@@ -21,14 +21,17 @@ export const changing = [
       await state('Running');
       await more();
       await actions().getByRole('button', { name: 'Edit…' }).click();
-      const dialog = page.getByRole('dialog', { name: 'Experiment 1' });
+      const dialog = page.getByRole('dialog', { name: 'Edit experiment 1' });
       await dialog.getByLabel('Name').fill(`renamed ${PROBE}`);
       await dialog.getByLabel('Description').fill('described');
       await dialog.getByLabel('Labels').fill(`good, ${PROBE}, good`);
+      assert.ok(!(await actions().getByRole('button', { name: 'Move…' }).isVisible()), 'the menu is behind the dialog');
       await audit('edit');
       await dialog.getByRole('button', { name: 'Save' }).click();
       await until((text) => document.querySelector('h1')?.textContent === text, `renamed ${PROBE}`);
-      assert.deepEqual(await page.$$eval('.state-line .tag', (all) => all.map((one) => one.textContent)), ['good', PROBE]);
+      assert.equal(await page.locator('details.menu[open]').count(), 0);
+      const labels = await page.$$eval('.labels .tag', (all) => all.map((one) => [one.textContent, one.title]));
+      assert.deepEqual(labels, [['good', 'good'], ['+1', PROBE]]);
     },
   ],
   [
@@ -97,7 +100,7 @@ export const changing = [
       await actions().getByRole('button', { name: 'Kill…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Kill', exact: true }).click();
       await state('Canceled');
-      // The menu is still open.
+      await more();
       await actions().getByRole('button', { name: 'Archive', exact: true }).click();
       await actions().getByRole('button', { name: 'Unarchive' }).waitFor();
       await audit('ended');
@@ -129,6 +132,7 @@ export const changing = [
       await more();
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
+      await more();
       await actions().getByRole('button', { name: 'Delete…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
       await page.waitForURL('**/det/experiments');

@@ -122,7 +122,7 @@ const tasks = [
       await open('experiments');
       const count = await clicks(async () => {
         await openRow(1);
-        await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Best checkpoint', exact: true }).click()]);
+        await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download the best checkpoint' }).click()]);
       });
       assert.equal(count, 2);
     },

@@ -144,6 +144,7 @@ async function changePlace(name) {
   await dialog().getByLabel('Name').fill(`${name} ${PROBE}`);
   await sure('Save');
   await until((text) => document.querySelector('h1')?.textContent === text, `${name} ${PROBE}`);
+  await more();
   await press('Archive');
   await press('Unarchive');
   await page.getByRole('button', { name: 'Archive', exact: true }).waitFor();

@@ -14,7 +14,8 @@ test('a comparison marks the best value unless all are equal', () => {
   assert.equal(bestPlace([undefined], true), undefined);
   assert.deepEqual(objectiveRow('loss', [0.5, 0.4], true).cells.map(({ isBest, tone }) => [isBest, tone]), [[false, ''], [true, 'better']]);
   assert.deepEqual(objectiveRow('accuracy', [0.5, 0.4], false).cells.map(({ isBest, tone }) => [isBest, tone]), [[true, ''], [false, 'worse']]);
-  assert.deepEqual(objectiveRow('accuracy', [0.999996, 0.999998, 0.9, 0.999998], false).cells.map(({ isBest }) => isBest), [false, true, false, true]);
+  // Values that read the same are equally good.
+  assert.deepEqual(objectiveRow('accuracy', [0.999996, 0.999998, 0.9], false).cells.map(({ text, isBest }) => [text, isBest]), [['0.99999', true], ['0.99999', true], ['0.90000', false]]);
   assert.ok(objectiveRow('loss', [0.5, 0.5000000001], true).cells.every(({ isBest, tone }) => !isBest && tone === ''));
 });
 
@@ -80,8 +81,6 @@ test('the first line names the one that leads, by the difference of the shown va
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
-  assert.equal(leaderText([subject(1, 1), subject(2, 1 - 1e-14)], false), 'Both reach accuracy 1.0000');
-  assert.equal(leaderText([subject(1, 0.500002), subject(2, 0.5)], false), 'Trial 1 leads accuracy by 2e-6');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
   assert.equal(leaderText([subject(1, 0.5)], true), '');

@@ -5,6 +5,7 @@ import { safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
 import {
   ago,
+  apportion,
   bytes,
   counted,
   grouped,
@@ -74,9 +75,20 @@ test('the numbers of a column keep the zeros at their ends', () => {
 test('metrics of a column have equal decimal places, and fractions are not shown as whole numbers', () => {
   const told = (...values: number[]): string[] => values.map(metricColumn(values));
   assert.deepEqual(told(0.5, 0.123456, 2), ['0.50000', '0.12346', '2.00000']);
-  assert.deepEqual(told(0.999996, 0.999998), ['1.0000', '1.0000']);
+  assert.deepEqual(told(0.999996, 0.23407), ['0.99999', '0.23407']);
   assert.deepEqual(told(0.0013784, 1.986e-5), ['0.0013784', '1.986e-5']);
   assert.deepEqual([2.5, 12345.6].map(metricColumn([1, 4, 12345.6])), ['2.5', '12346']);
+});
+
+test('a fraction is never rounded up to a whole number', () => {
+  assert.deepEqual([0.999996, 0.99999999, -0.999996, 9999.96, 1.9999999].map(digits), ['0.99999', '0.99999', '-0.99999', '9999.9', '1.9999']);
+  assert.deepEqual([0.99999, 0.9995, 0.5, 1.0000004].map(digits), ['0.99999', '0.99950', '0.50000', '1.0000']);
+});
+
+test('whole units of parts add up to the whole', () => {
+  assert.deepEqual(apportion([2.4, 0.4, 64.6, 32.6], 100), [2, 0, 65, 33]);
+  assert.deepEqual(apportion([1, 1, 1], 100), [34, 33, 33]);
+  assert.deepEqual([apportion([0, 0], 100), apportion([], 5)], [[0, 0], []]);
 });
 
 test('the numbers of a column have as many decimal places as three digits of the smallest need', () => {
@@ -135,7 +147,7 @@ test('sign-in leads back only to pages of ours', () => {
 test('a moment is told relative to now, and by its date after four weeks', () => {
   const now = Date.parse('2026-03-01T12:00:00Z');
   const at = (seconds: number): string => ago(new Date(now - seconds * 1000).toISOString(), now);
-  assert.deepEqual([10, 60, 3599, 7200, 86400 * 3, -120].map(at), ['now', '1 min ago', '60 min ago', '2 h ago', '3 d ago', 'in 2 min']);
+  assert.deepEqual([10, 60, 3599, 7200, 86400 * 3, -120].map(at), ['just now', '1 min ago', '60 min ago', '2 h ago', '3 d ago', 'in 2 min']);
   assert.match(at(86400 * 40), /^\d{4}-\d\d-\d\d$/);
 });
 

@@ -23,6 +23,16 @@ test('many reports are joined by their batches, a trial that went on from a chec
   assert.deepEqual(found.bars.map((bar) => bar.seconds.get('forward')), [1.5, 5]);
 });
 
+test('time of a batch that no phase covers is other, by the lower median of the speeds', () => {
+  const own = [series('forward', [100, 100], [0.004, 0.004]), series('data', [100, 100], [0.006, 0.006])];
+  const speeds = [[50, 40], [100, 0.5], [150, 50], [200, 50]].map(([batches = 0, perSecond = 0]) => ({ batches, perSecond }));
+  const found = phasesOf(own, 10, speeds);
+  assert.deepEqual(found.names, ['data', 'forward', 'other']);
+  assert.deepEqual(found.bars.map((bar) => Number(bar.seconds.get('other')?.toFixed(6))), [0.015, 0.01]);
+  assert.ok(Math.abs(found.perBatch - 0.0225) < 1e-12);
+  assert.deepEqual(phasesOf(own, 10, [{ batches: 100, perSecond: 99 }]).names, ['data', 'forward']);
+});
+
 test('phases come in the order of a batch, unknown ones last, none that took no time; NaN counts for nothing', () => {
   const all = ['other', 'mine', 'optimizer', 'data', 'never'].map((name) => series(name, [10], [name === 'never' ? 0 : 1]));
   assert.deepEqual(phasesOf([...all, series('report', [10], ['NaN'])], 5).names, ['data', 'optimizer', 'other', 'mine']);

@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import { partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -34,6 +34,20 @@ test('an attempt without a report was starting all the time; before the first at
 test('an earlier attempt without a report was repeated by the next', () => {
   const attempts = [attempt(1, 10, 60), attempt(2, 70)];
   assert.deepEqual(spentOf(START, attempts, reports([80, 5]), START + 100_000), { waiting: 20, starting: 10, training: 20, repeated: 50 });
+});
+
+test('parts of a time add up to it, small ones are told as such, and those without time are left out', () => {
+  const told = (...[waiting, starting, training, repeated]: [number, number, number, number]): string[][] =>
+    partsOf({ waiting, starting, training, repeated }).map(({ key, time, percent }) => [key, time, percent]);
+  assert.deepEqual(told(3.6, 0.4, 124.9, 65.6), [
+    ['waiting', '4s', '2%'],
+    ['starting', '<1s', '<1%'],
+    ['training', '2m 05s', '64%'],
+    ['repeated', '1m 05s', '34%'],
+  ]);
+  assert.deepEqual(told(0, 90, 7200, 0), [['starting', '1m 00s', '1%'], ['training', '2h 00m', '99%']]);
+  assert.deepEqual(told(0, 12, 7200, 0), [['starting', '12s', '<1%'], ['training', '2h 00m', '100%']]);
+  assert.deepEqual(told(0, 0, 0, 0), []);
 });
 
 test('reports are read out of a series of differences', () => {

@@ -38,7 +38,7 @@ export async function contents(entries: readonly Media[]): Promise<Uint8Array<Ar
   return answer.contents.map((text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0)));
 }
 
-interface TrialFile {
+export interface TrialFile {
   path: string;
   size: number; // bytes
   changeTime: string;

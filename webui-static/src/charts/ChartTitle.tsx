@@ -1,6 +1,6 @@
 // The title of a chart: its name, the key of its line styles with last and best values, notes, and tools.
 import { useMemo } from 'preact/hooks';
-import { counted, metric, metricAlone } from '../format';
+import { counted, digits, metric } from '../format';
 import type { ChartProps } from './MetricChart';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
@@ -35,7 +35,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
   const isOne = series.every(({ trial }) => trial === series[0]?.trial) && panel.members === undefined;
-  const shown = (value: number): string => (text ? text(panel.name, value) : metricAlone(value));
+  const shown = (value: number): string => (text ? text(panel.name, value) : digits(value));
   // "last" precedes the values of all groups.
   const isFirst = (group: string | undefined): boolean => group === undefined || groups.length === 1;
   const valuesOf = (group: string | undefined): string => {

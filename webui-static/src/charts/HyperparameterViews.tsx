@@ -1,5 +1,5 @@
 // Charts of a search's hyperparameters: parallel coordinates, and a scatter plot per hyperparameter.
-import { metric, metricAlone } from '../format';
+import { metric, digits } from '../format';
 import type { JsonValue, Trial } from '../wire';
 import type { Query } from '../workbench/query';
 import { HeatMap, ImportanceBars } from './ImportanceView';
@@ -58,7 +58,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
       />
       {isEqual ? (
         <p class="quiet">
-          {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {metricAlone(axis.max)}, so no hyperparameter explains it.
+          {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
         <ImportanceBars trials={trials} all={all} />

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
-import { counted, metric, metricAlone } from '../format';
+import { counted, metric, digits } from '../format';
 import type { Panel } from './series';
 
 const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
@@ -40,7 +40,7 @@ function Line({ label, entries }: { label: string; entries: readonly ComponentCh
 
 // A mean with the decimal places of its deviation, which has two digits.
 function spreadText({ mean, deviation }: { mean: number; deviation: number }): string {
-  if (!(deviation > 0)) return metricAlone(mean);
+  if (!(deviation > 0)) return digits(mean);
   const places = Math.max(0, 1 - Math.floor(Math.log10(deviation)));
   return places > 6 || deviation >= 1e6 ? `${metric(mean)} ± ${metric(Number(deviation.toPrecision(2)))}` : `${mean.toFixed(places)} ± ${deviation.toFixed(places)}`;
 }

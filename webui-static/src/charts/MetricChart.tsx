@@ -3,7 +3,7 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { axisNumber, digits, metricAlone } from '../format';
+import { axisNumber, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
@@ -216,7 +216,7 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
     <dl class="point-values">
       {panel.series.map((one) => (
         <div key={one.label}>
-          <dd>{text ? text(panel.name, one.y[0] ?? NaN) : metricAlone(one.y[0] ?? undefined)}</dd>
+          <dd>{text ? text(panel.name, one.y[0] ?? NaN) : digits(one.y[0] ?? undefined)}</dd>
           <dt class="quiet">
             {one.group}, {look.axis} {onAxis(look.axis, one.x[0] ?? 0)}
           </dt>

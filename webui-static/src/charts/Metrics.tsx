@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { colorsOf, useColors } from '../colors';
 import { useFilled } from '../components/above';
+import { Empty } from '../components/Empty';
 import { Icon } from '../components/Icon';
 import { ErrorNote } from '../components/notes';
 import { later } from '../components/later';
@@ -164,14 +165,22 @@ function ChartSection({ section, open, toggle, draw }: { section: Section; open:
   );
 }
 
-// What to read instead of charts.
-function nothingText(axis: Axis, system: boolean, ended: boolean): string {
+// The empty state instead of charts.
+function Nothing({ axis, system, ended }: { axis: Axis; system: boolean; ended: boolean }) {
+  const isOther = !system && axis !== 'batches' && axis !== 'time';
+  const title = system ? 'No system metrics' : isOther ? 'No metrics on this axis' : 'No metrics';
   const text = system
-    ? 'No system metrics. Set profiling: {enabled: true} in the configuration.'
-    : axis === 'batches' || axis === 'time'
-      ? 'No metrics reported.'
-      : `No metric is reported together with ${axis}; choose another axis.`;
-  return ended ? text : `${text} New ones appear here.`;
+    ? 'Use of GPUs, CPU, memory, disk and network appears here while profiling is enabled.'
+    : isOther
+      ? `No metric is reported together with ${axis}; choose another axis.`
+      : ended
+        ? 'The training ended before its first report.'
+        : 'Charts appear here with the first report.';
+  return (
+    <Empty icon="dashboard" title={ended || isOther ? title : `${title} yet`}>
+      {text}
+    </Empty>
+  );
 }
 
 const Ghosts = ({ size }: { size: Size }) => (
@@ -246,7 +255,7 @@ export function Metrics(props: Props) {
       </PanelBar>
       {onPhone() && <UnevenNote found={uneven} />}
       <ErrorNote error={live.error} retry={live.reload} />
-      {data && panels.length === 0 && <p class="quiet">{nothingText(look.axis, system, ended)}</p>}
+      {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
       {panels.length > 0 && groups && <GroupKey {...groups} first={panels[0]} />}
       {panels.length > 0 && !groups && keyed && curves.length > 1 && <TrialKey curves={curves} panels={panels} />}

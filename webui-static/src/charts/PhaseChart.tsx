@@ -1,12 +1,13 @@
 // Stacked bars of the time per batch by phase, one bar per interval of batches.
 import { ticks } from '../cluster/UsageChart';
 import { useWidth } from '../components/width';
-import { axisNumber, grouped, metric } from '../format';
+import { apportion, axisNumber, grouped, metric } from '../format';
 import type { Phases } from './phases';
 import { HEIGHTS } from './series';
 
-// The plot is as high as that of the metric chart beside it.
-const HEIGHT = HEIGHTS.medium;
+// The plot and its key are as high as the metric chart beside them.
+const KEY = 28;
+const HEIGHT = HEIGHTS.medium - KEY;
 const LEFT = 56;
 const RIGHT = 16;
 const TOP = 8;
@@ -15,11 +16,18 @@ const BOTTOM = 46;
 const color = (name: string, at: number): string => (name === 'other' || at >= 8 ? 'others' : String(at + 1));
 const digits = (value: number): string => metric(Number(value.toPrecision(3)));
 const span = (seconds: number): string => (seconds < 1 ? `${digits(seconds * 1000)} ms` : `${digits(seconds)} s`);
-const share = (value: number): string => (value > 0 && value < 0.001 ? '<0.1%' : `${Number((value * 100).toFixed(1))}%`);
+
+// "12.5%" for each phase; they add up to 100 %.
+function sharesOf({ names, shares }: Phases): Map<string, string> {
+  const own = names.map((name) => shares.get(name) ?? 0);
+  const tenths = apportion(own, 1000);
+  return new Map(names.map((name, at) => [name, (own[at] ?? 0) < 0.001 ? '<0.1%' : `${(tenths[at] ?? 0) / 10}%`]));
+}
 
 export function PhaseChart({ phases }: { phases: Phases }) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const { names, bars, shares, perBatch } = phases;
+  const { names, bars, perBatch } = phases;
+  const shares = sharesOf(phases);
   const [first, last] = [bars[0]?.from ?? 0, bars[bars.length - 1]?.to ?? 1];
   const sum = (seconds: Map<string, number>): number => [...seconds.values()].reduce((all, one) => all + one, 0);
   const most = Math.max(1e-9, ...bars.map((bar) => sum(bar.seconds)));
@@ -30,19 +38,13 @@ export function PhaseChart({ phases }: { phases: Phases }) {
   const marks = Array.from({ length: Math.floor(last / step) + 1 }, (_, at) => at * step).filter(
     (mark) => mark >= first && x(mark) <= width - RIGHT - 16,
   );
-  const said = names.map((name) => `${name} ${share(shares.get(name) ?? 0)}`).join(', ');
+  const said = names.map((name) => `${name} ${shares.get(name)}`).join(', ');
   return (
     <figure class="chart" data-panel="phases" aria-label={`Phases of a batch: ${said}`}>
       <figcaption>
         <span class="panel-name">Time of a batch</span>
         <span class="panel-facts">
           <span>{span(perBatch)} on average</span>
-          {names.map((name, at) => (
-            <span key={name}>
-              <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
-              {name} {share(shares.get(name) ?? 0)}
-            </span>
-          ))}
         </span>
       </figcaption>
       <div ref={host}>
@@ -80,7 +82,7 @@ export function PhaseChart({ phases }: { phases: Phases }) {
               </g>
             );
           })}
-                    {marks.map((mark) => (
+          {marks.map((mark) => (
             <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 24} text-anchor="middle">
               {grouped(mark)}
             </text>
@@ -90,6 +92,14 @@ export function PhaseChart({ phases }: { phases: Phases }) {
           </text>
         </svg>
       </div>
+      <ul class="plain-list legend">
+        {names.map((name, at) => (
+          <li key={name}>
+            <span class={`swatch swatch-${color(name, at)}`} aria-hidden="true" />
+            {name} <span class="quiet">{`${span(perBatch * (phases.shares.get(name) ?? 0))}, ${shares.get(name)}`}</span>
+          </li>
+        ))}
+      </ul>
     </figure>
   );
 }

@@ -3,13 +3,13 @@ import * as api from '../api';
 import { useQuery } from '../address';
 import { useNow } from '../components/clock';
 import { useWidth } from '../components/width';
-import { duration, isEnded, metric, percent } from '../format';
+import { duration, isEnded, metric } from '../format';
 import { useLive } from '../live';
 import type { Allocation, Trial } from '../wire';
 import { MetricChart, Metrics, readRange } from './Metrics';
 import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
-import { reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
+import { partsOf, reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Look, Panel } from './series';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
@@ -21,22 +21,22 @@ const TIMINGS = 4000;
 const BARS = 100;
 const HEIGHT = 28;
 
-const PARTS: [keyof Spent, string][] = [
-  ['waiting', 'waiting for slots'],
-  ['starting', 'starting up'],
-  ['training', 'training, validating, saving'],
-  ['repeated', 'lost to restarts'],
-];
+const NAMES: Record<keyof Spent, string> = {
+  waiting: 'waiting for slots',
+  starting: 'starting up',
+  training: 'training, validating, saving',
+  repeated: 'repeated after a restart',
+};
 // Indices of the series colors; waiting uses a neutral one.
 const COLORS: Record<keyof Spent, string> = { waiting: 'others', starting: '2', training: '1', repeated: '4' };
 
 function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const all = spent.waiting + spent.starting + spent.training + spent.repeated;
-  const parts = PARTS.filter(([key]) => key !== 'repeated' || spent.repeated > 0);
+  const parts = partsOf(spent);
   let left = 0;
   return (
-    <figure class="chart wide" aria-label={parts.map(([key, name]) => `${name}: ${duration(spent[key])}`).join('; ')} data-panel="spent">
+    <figure class="chart wide" aria-label={parts.map(({ key, time }) => `${NAMES[key]}: ${time}`).join('; ')} data-panel="spent">
       <figcaption>
         <span class="panel-name">Time spent</span>
         <span class="panel-facts">
@@ -45,18 +45,18 @@ function SpentBar({ spent }: { spent: Spent }) {
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-          {parts.map(([key]) => {
-            const own = all > 0 ? (spent[key] / all) * width : 0;
+          {parts.map(({ key, share }) => {
+            const own = share * width;
             left += own;
-            return own > 0 && <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
+            return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
           })}
         </svg>
       </div>
       <ul class="plain-list legend">
-        {parts.map(([key, name]) => (
+        {parts.map(({ key, time, percent }) => (
           <li key={key}>
             <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
-            {name} <span class="quiet">{all > 0 ? `${duration(spent[key])}, ${percent(spent[key] / all)}` : ''}</span>
+            {NAMES[key]} <span class="quiet">{`${time}, ${percent}`}</span>
           </li>
         ))}
       </ul>
@@ -88,10 +88,12 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
 
 const LOOK: Look = { axis: 'batches', log: false, smoothing: 0 };
 
+const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
+
 function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={LOOK} colors={undefined} zoom={zoom} />;
+  return <MetricChart panel={panel} look={LOOK} colors={undefined} text={(_, value) => threeDigits(value)} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
@@ -144,7 +146,7 @@ export function Profiler({ trial }: { trial: Trial }) {
   const everything = useReports(trial.id, undefined);
   const reports = useReports(trial.id, range);
   const timings = useTimings(trial.id, range);
-  const phases = timings.data && phasesOf(timings.data, BARS);
+  const phases = timings.data && phasesOf(timings.data, BARS, reports.data ? speeds(reports.data, STRETCHES) : []);
   const closer = (from: number, to: number): void =>
     setQuery({ batches: `${Math.max(0, Math.floor(from))}-${Math.ceil(to)}` });
   const now = useNow(!ended);
@@ -157,7 +159,7 @@ export function Profiler({ trial }: { trial: Trial }) {
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
-          {last && <span class="quiet">{metric(Number(last.perSecond.toPrecision(3)))} batches per second lately</span>}
+          {last && <span class="quiet">{threeDigits(last.perSecond)} batches per second lately</span>}
           {range && (
             <button type="button" onClick={() => setQuery({ batches: '' })}>
               Whole range
@@ -171,8 +173,8 @@ export function Profiler({ trial }: { trial: Trial }) {
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">
-            The time of a batch in data, forward, backward and optimizer is measured with <code>profiling: {'{enabled: true}'}</code>{' '}
-            in the configuration. <code>det trial profile {trial.id}</code> records a trace of every operator of the next batches.
+            <code>profiling: {'{enabled: true}'}</code> in the configuration measures the phases of a batch and the machine.{' '}
+            <code>det trial profile {trial.id}</code> records a trace of every operator of the next batches.
           </p>
         )}
       </section>

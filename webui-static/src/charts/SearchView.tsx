@@ -5,7 +5,7 @@ import { brackets } from '../calls/brackets';
 import { paths } from '../address';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
-import { counted, grouped, metric, metricAlone } from '../format';
+import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
@@ -146,7 +146,7 @@ function Picture({ lane, lines, unit, latest, painting, metricName, smallerIsBet
           {lane.title !== '' && <span>{counted(lane.rungs.length, 'stage')}</span>}
           {best && (
             <span>
-              best {metricName} {metricAlone(best.value)} by{' '}
+              best {metricName} {digits(best.value)} by{' '}
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}

@@ -6,6 +6,24 @@ import type { Allocation, Checkpoint } from '../wire';
 const ROW = 26;
 const LEFT = 90;
 const BOTTOM = 26;
+const RIGHT = 12;
+// Radius of a mark and distance of its center to the end of its bar.
+const MARK = 4;
+const INSET = MARK + 2;
+// Least distance of two times on the axis, in pixels.
+const APART = 90;
+// Steps of the axis in seconds; beyond the last its multiples by powers of two.
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+
+// Round times of the axis in seconds, at most `count` and 0.
+export function axisTimes(total: number, count: number): number[] {
+  let step = STEPS.find((one) => total / one <= count) ?? 86400;
+  while (total / step > Math.max(1, count)) step *= 2;
+  return Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step);
+}
+
+// "5m" instead of "5m 00s".
+const roundTime = (seconds: number): string => duration(seconds).replace(/ 00[smh]$/, '');
 
 // The tone of an attempt and its name in the key.
 const TONES = { good: 'Completed', busy: 'Running', idle: 'Preempted or stopped', bad: 'Failed' } as const;
@@ -16,6 +34,16 @@ export function attemptTone(one: Allocation): keyof typeof TONES {
   return one.exitKind === '' || /preempted|stopped/i.test(one.exitKind) ? 'idle' : 'bad';
 }
 
+// The checkpoints that an attempt saved. Those of its end are reported up to a second after it.
+export function savedIn(one: Allocation, checkpoints: readonly Checkpoint[]): Checkpoint[] {
+  const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) + 1000 : Infinity];
+  return checkpoints.filter(({ reportTime }) => reportTime && Date.parse(reportTime) >= from && Date.parse(reportTime) <= to);
+}
+
+// The center of a mark, within its bar if that is wide enough.
+const inside = (at: number, from: number, to: number): number =>
+  to - from < 2 * INSET ? (from + to) / 2 : Math.min(to - INSET, Math.max(from + INSET, at));
+
 interface Props {
   attempts: readonly Allocation[];
   checkpoints: readonly Checkpoint[];
@@ -24,19 +52,20 @@ interface Props {
 
 export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const begun = attempts.filter((one) => one.startTime).sort((a, b) => a.run - b.run);
+  const begun = attempts.filter((one) => one.startTime).sort((a, b) => b.run - a.run);
   if (begun.length === 0) return null;
   const start = Math.min(...begun.map((one) => Date.parse(one.startTime ?? '')));
   const end = Math.max(start + 1000, ...begun.map((one) => (one.endTime ? Date.parse(one.endTime) : nowMs)));
-  const x = (ms: number): number => LEFT + ((ms - start) / (end - start)) * (width - LEFT - 12);
+  const x = (ms: number): number => LEFT + ((ms - start) / (end - start)) * (width - LEFT - RIGHT);
   const height = begun.length * ROW + BOTTOM;
-  const marks = checkpoints.filter((one) => one.reportTime).map((one) => ({ one, at: Date.parse(one.reportTime ?? '') }));
   return (
     <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
       <figcaption>
         <span class="panel-name">Timeline</span>
         <span class="panel-facts">
-          <span>one bar per attempt; marks are checkpoints</span>
+          <span>{duration((end - start) / 1000)} in total</span>
+          <span class="by-mouse">one bar per attempt, newest first</span>
+          <span class="by-mouse">marks are checkpoints</span>
         </span>
         <span class="timeline-key">
           {Object.entries(TONES)
@@ -52,7 +81,6 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           {begun.map((one, row) => {
             const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) : nowMs];
-            const own = marks.filter(({ at }) => at >= from && at <= to + 1000);
             return (
               <g key={one.id}>
                 <text x={LEFT - 8} y={row * ROW + 17} text-anchor="end">
@@ -71,21 +99,23 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
                     {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
                   </title>
                 </rect>
-                {own.map(({ one: saved, at }) => (
-                  <circle key={saved.uuid} class="saved" cx={x(at)} cy={row * ROW + ROW / 2} r={4}>
+                {savedIn(one, checkpoints).map((saved) => (
+                  <circle key={saved.uuid} class="saved" cx={inside(x(Date.parse(saved.reportTime ?? '')), x(from), x(to))} cy={row * ROW + ROW / 2} r={MARK}>
                     <title>checkpoint at batch {saved.stepsCompleted}</title>
                   </circle>
                 ))}
               </g>
             );
           })}
-          <line class="axis" x1={LEFT} x2={width - 12} y1={height - BOTTOM + 4} y2={height - BOTTOM + 4} />
-          <text x={LEFT} y={height - 6}>
-            0s
-          </text>
-          <text x={width - 12} y={height - 6} text-anchor="end">
-            {duration((end - start) / 1000)}
-          </text>
+          <line class="axis" x1={LEFT} x2={width - RIGHT} y1={height - BOTTOM + 4} y2={height - BOTTOM + 4} />
+          {axisTimes((end - start) / 1000, Math.floor((width - LEFT - RIGHT) / APART)).map((seconds) => (
+            <g key={seconds}>
+              <line class="axis" x1={x(start + seconds * 1000)} x2={x(start + seconds * 1000)} y1={height - BOTTOM + 4} y2={height - BOTTOM + 8} />
+              <text x={x(start + seconds * 1000)} y={height - 4} text-anchor={x(start + seconds * 1000) > width - RIGHT - 16 ? 'end' : 'middle'}>
+                {roundTime(seconds)}
+              </text>
+            </g>
+          ))}
         </svg>
       </div>
     </figure>

@@ -18,9 +18,25 @@ export interface Phases {
   perBatch: number; // mean seconds per batch
 }
 
+// The part of a batch's time that counts as measured: a smaller rest is noise.
+const MEASURED = 0.95;
+
+// Seconds per batch within (from, to], by the measured speeds; those of all batches where the range has none. The lower
+// median: an interval that contains a pause is slow.
+function paceOf(speeds: readonly Speed[], from: number, to: number): number {
+  const own = speeds.filter(({ batches }) => batches > from && batches <= to);
+  const all = (own.length > 0 ? own : speeds).map(({ perSecond }) => 1 / perSecond).sort((a, b) => a - b);
+  return all[Math.floor((all.length - 1) / 2)] ?? 0;
+}
+
+interface Speed {
+  batches: number; // end of the interval
+  perSecond: number;
+}
+
 // A report covers the batches since the previous one. The first report is assumed
-// to cover as many as the second.
-export function phasesOf(timing: readonly MetricSeries[], most: number): Phases {
+// to cover as many as the second. Time of a batch that no phase covers is "other".
+export function phasesOf(timing: readonly MetricSeries[], most: number, speeds: readonly Speed[] = []): Phases {
   const at = new Map<number, Map<string, number>>();
   for (const one of timing) {
     let batches = 0;
@@ -46,9 +62,13 @@ export function phasesOf(timing: readonly MetricSeries[], most: number): Phases 
         bar.seconds.set(name, (bar.seconds.get(name) ?? 0) + seconds * (end - bar.to));
       bar.to = end;
     }
+    const batches = Math.max(1, bar.to - bar.from);
+    const measured = [...bar.seconds.values()].reduce((sum, one) => sum + one, 0);
+    const pace = paceOf(speeds, bar.from, bar.to) * batches;
+    if (measured < MEASURED * pace) bar.seconds.set('other', (bar.seconds.get('other') ?? 0) + pace - measured);
     for (const [name, seconds] of bar.seconds) {
       totals.set(name, (totals.get(name) ?? 0) + seconds);
-      bar.seconds.set(name, seconds / Math.max(1, bar.to - bar.from));
+      bar.seconds.set(name, seconds / batches);
     }
     bars.push(bar);
     from = bar.to;

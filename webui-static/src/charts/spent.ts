@@ -1,6 +1,6 @@
 // Breaks down the time of a trial (waiting, starting, training, repeated) from its runs and
 // reports, and computes its speed. Pure.
-import { bytes } from '../format';
+import { apportion, bytes, duration } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
 
 // Durations in seconds.
@@ -43,6 +43,32 @@ export function spentOf(beginMs: number, attempts: readonly Allocation[], report
     free = to;
   }
   return spent;
+}
+
+export interface Part {
+  key: keyof Spent;
+  share: number; // 0..1
+  time: string;
+  percent: string;
+}
+
+const KEYS: readonly (keyof Spent)[] = ['waiting', 'starting', 'training', 'repeated'];
+
+// The parts of a time that took any, as texts: times add up to the whole time and percents to 100. A part below the unit of
+// the whole time is told by itself.
+export function partsOf(spent: Spent): Part[] {
+  const keys = KEYS.filter((key) => spent[key] > 0);
+  const seconds = keys.map((key) => spent[key]);
+  const all = seconds.reduce((sum, one) => sum + one, 0);
+  const unit = all < 3600 ? 1 : all < 86400 ? 60 : 3600;
+  const units = apportion(seconds, Math.floor(all / unit));
+  const percents = apportion(seconds, 100);
+  return keys.map((key, at) => ({
+    key,
+    share: spent[key] / all,
+    time: spent[key] < 1 ? '<1s' : duration(spent[key] < unit ? spent[key] : (units[at] ?? 0) * unit),
+    percent: spent[key] / all < 0.01 ? '<1%' : `${percents[at]}%`,
+  }));
 }
 
 // Batches per second between reports, merged into about `most` intervals of equal time. Intervals that go

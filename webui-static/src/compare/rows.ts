@@ -77,17 +77,13 @@ export function metricRow(name: string, values: readonly Value[], format: Format
   return { name, cells, differs: differing(cells) };
 }
 
-// Values that differ by a smaller part of them are equally good.
-const RESOLUTION = 1e-6;
-const isSame = (a: number, b: number): boolean => Math.abs(a - b) <= RESOLUTION * Math.max(Math.abs(a), Math.abs(b));
-
-// The row of the searcher metric: the best value and those as good as it are marked, and differences have a tone.
+// The row of the searcher metric: the best value and those that read the same are marked, and differences have a tone.
 export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
   const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
-  const cells = row.cells.map((cell, at): Cell => {
+  const cells = row.cells.map((cell): Cell => {
     const isSmaller = cell.difference.startsWith(MINUS);
-    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && isSame(values[at] ?? NaN, values[best] ?? NaN) };
+    return { ...cell, tone: cell.difference === '' ? '' : isSmaller === smallerIsBetter ? 'better' : 'worse', isBest: best !== undefined && cell.text === row.cells[best]?.text };
   });
   return { ...row, cells };
 }
@@ -221,18 +217,16 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
   const text = format ?? metricColumn(values);
   const known = all.flatMap((one) => {
     const value = valueOfMetric(one);
-    return value === undefined ? [] : [{ name: one.name, value, text: text(value) }];
+    return value === undefined ? [] : [{ name: one.name, value: Number(text(value)), text: text(value) }];
   });
   const [first, second] = known.sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   if (!first || !second) return '';
-  const tied = known.filter(({ value }) => isSame(value, first.value));
+  const tied = known.filter(({ text }) => text === first.text);
   if (tied.length > 1) {
     if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
     return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
-  // The difference of the shown numbers, unless they read the same.
-  const by = Math.abs(Number(first.text) - Number(second.text)) || Math.abs(first.value - second.value);
-  return `${capital(first.name)} leads ${objective} by ${signed(by, first.text === second.text ? undefined : placesOf([first.text, second.text])).slice(1)}`;
+  return `${capital(first.name)} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
 }
 
 // Rows that differ, in the sections that have some.

@@ -29,7 +29,7 @@ function Edit({ experiment, reload }: Props) {
     reload();
   };
   return (
-    <FormDialog label="Edit…" title={`Experiment ${experiment.id}`} submit="Save" work={save}>
+    <FormDialog label="Edit…" title={`Edit experiment ${experiment.id}`} submit="Save" work={save}>
       {() => (
         <Words name={experiment.name} description={experiment.description} labels={experiment.labels} />
       )}

@@ -11,12 +11,15 @@ import { Empty } from './Empty';
 import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
+import { Facts } from './Tabs';
 import { Time } from './Time';
 
 const MAX_CHECKPOINTS = 100;
 const SHORT_ID = 8; // characters of a UUID
 
 const isKept = (one: Checkpoint): boolean => one.state === 'STATE_COMPLETED';
+
+const sizeOf = (one: Checkpoint): number => Object.values(one.resources).reduce((sum, length) => sum + Number(length), 0);
 
 interface RowProps {
   one: Checkpoint;
@@ -28,16 +31,12 @@ interface RowProps {
 
 function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
-  const size = files.reduce((sum, [, length]) => sum + Number(length), 0);
   const { trialId, experimentId } = one.training ?? {};
   return (
     <details class="checkpoint">
       <summary>
-        <span class="checkpoint-step">batch {grouped(one.stepsCompleted)}</span>
-        <span class="checkpoint-metric">
-          <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
-        </span>
-        <span class="checkpoint-marks">
+        <span class="checkpoint-step">
+          batch {grouped(one.stepsCompleted)}
           {marks.map((mark) => (
             <span key={mark} class={`mark-${mark}`}>
               {mark}
@@ -45,23 +44,20 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           ))}
           {!isKept(one) && <StateBadge state={one.state} />}
         </span>
+        <span class="checkpoint-metric">
+          <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
+        </span>
         {named && <span class="quiet checkpoint-trial">{trialId != null && `trial ${trialId}`}</span>}
         <span class="quiet checkpoint-time">
           <Time at={one.reportTime} />
         </span>
         <span class="quiet checkpoint-size">
-          {bytes(size)}, {counted(files.length, 'file')}
+          {bytes(sizeOf(one))}, {counted(files.length, 'file')}
         </span>
         <code class="checkpoint-id quiet" title={one.uuid}>
           {one.uuid.slice(0, SHORT_ID)}
         </code>
       </summary>
-      <p>
-        <code>{one.uuid}</code>{' '}
-        <button type="button" class="plain" aria-label={`Copy the UUID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
-          Copy
-        </button>
-      </p>
       {isKept(one) && (
         <div class="actions">
           <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
@@ -86,19 +82,35 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           </Confirm>
         </div>
       )}
-      {one.storagePath !== '' && (
-        <p class="quiet">
-          on the cluster: <code>{one.storagePath}</code>
-        </p>
-      )}
-      <ul class="plain-list">
+      <Facts
+        facts={[
+          [
+            'ID',
+            <>
+              <code>{one.uuid}</code>{' '}
+              <button type="button" class="plain" aria-label={`Copy the ID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
+                Copy
+              </button>
+            </>,
+          ],
+          ['Path on the cluster', one.storagePath && <code>{one.storagePath}</code>],
+        ]}
+      />
+      <h3>{counted(files.length, 'file')}</h3>
+      <ul class="plain-list checkpoint-files">
         {files.map(([path, length]) => (
           <li key={path}>
-            <code>{path}</code> <span class="quiet">{bytes(Number(length))}</span>
+            <code>{path}</code>
+            <span class="quiet">{bytes(Number(length))}</span>
           </li>
         ))}
       </ul>
-      <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+      {Object.keys(one.metadata ?? {}).length > 0 && (
+        <>
+          <h3>Metadata</h3>
+          <pre tabIndex={0}>{JSON.stringify(sorted(one.metadata ?? {}), null, 2)}</pre>
+        </>
+      )}
     </details>
   );
 }
@@ -124,9 +136,8 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
   const best = kept.find((one) => hasMetric(one) && isBest(one));
   const latest = [...kept].sort((a, b) => b.stepsCompleted - a.stepsCompleted || savedAt(b) - savedAt(a))[0];
   const columns: [string, string][] = [
-    ['Step', '8rem'],
+    ['Step', '15rem'],
     [metricName, 'minmax(6rem, 10rem)'],
-    ['', '7rem'],
     ...(named ? ([['Trial', '6rem']] as [string, string][]) : []),
     ['Saved', 'minmax(6rem, 1fr)'],
     ['Size', '8rem'],
@@ -138,7 +149,11 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
   };
   return (
     <div style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
-      {kept.length > 1 && <p class="quiet">{measured ? first : 'Newest first.'}</p>}
+      {kept.length > 0 && (
+        <p class="quiet">
+          {counted(kept.length, 'checkpoint')}, {bytes(kept.reduce((sum, one) => sum + sizeOf(one), 0))}.{kept.length > 1 && ` ${measured ? first : 'Newest first.'}`}
+        </p>
+      )}
       {kept.length > 0 && (
         <div class="card checkpoints">
           <div class="checkpoint-heads" aria-hidden="true">

@@ -1,6 +1,6 @@
 // A button that asks for confirmation before an irreversible action.
 import type { ComponentChildren } from 'preact';
-import { useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { useWork } from '../work';
 import { ErrorNote } from './notes';
 
@@ -31,6 +31,11 @@ export function Confirm(props: Props) {
     dialog.current?.showModal();
     keep.current?.focus();
   };
+  // A menu that contains the button shows the error.
+  useEffect(() => {
+    const menu = error && dialog.current?.closest('details');
+    if (menu) menu.open = true;
+  }, [error]);
   return (
     <>
       <button

@@ -1,7 +1,6 @@
 // Unified diff of two texts with both line numbers.
 import { useSignal } from '@preact/signals';
 import { diff, near } from '../diff';
-import { counted } from '../format';
 
 // Further lines are omitted.
 const MAX_LINES = 4000;
@@ -11,14 +10,23 @@ const MEANINGS = { same: '', left: 'only left', right: 'only right' } as const;
 export function DiffView({ left, right, title }: { left: string; right: string; title: string }) {
   const whole = useSignal(false);
   const all = diff(left, right);
-  const changed = all.filter((line) => line.kind !== 'same').length;
+  const count = (kind: 'left' | 'right'): number => all.filter((line) => line.kind === kind).length;
+  const [added, removed] = [count('right'), count('left')];
+  const changed = added + removed;
   const shortened = near(all);
   const isShorter = changed > 0 && shortened.length < all.length;
   const lines = (whole.value ? all : shortened).slice(0, MAX_LINES);
   return (
     <figure class="diff">
       <figcaption>
-        {title} <span class="quiet">{changed === 0 ? 'no difference' : `${counted(changed, 'line')} ${changed === 1 ? 'differs' : 'differ'}`}</span>{' '}
+        {title}{' '}
+        {changed === 0 ? (
+          <span class="quiet">no difference</span>
+        ) : (
+          <span class="diff-count" title={`Lines only right: ${added}, only left: ${removed}`}>
+            <span class="added">+{added}</span> <span class="removed">−{removed}</span>
+          </span>
+        )}{' '}
         {isShorter && (
           <button type="button" class="plain" onClick={() => (whole.value = !whole.value)}>
             {whole.value ? 'Only differences' : 'All lines'}

@@ -6,14 +6,15 @@ import { Icon, type IconName } from './Icon';
 interface Props {
   icon: IconName;
   title: string;
+  isPage?: boolean; // it is the whole page
   command?: string; // shown with a button that copies it
   children?: ComponentChildren; // one or two sentences
 }
 
-export const Empty = ({ icon, title, command, children }: Props) => (
+export const Empty = ({ icon, title, isPage, command, children }: Props) => (
   <div class="empty">
     <Icon name={icon} />
-    <h2>{title}</h2>
+    {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
     {children && <p class="quiet">{children}</p>}
     {command && <Copy text={command} />}
   </div>

@@ -10,7 +10,7 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
   const { busy, error, run } = useWork();
   if (draft.value === undefined) {
     return (
-      <section aria-label="Notes">
+      <section class="notes" aria-label="Notes">
         {text.trim() === '' ? (
           <Empty icon="notes" title="No notes yet">
             Notes are Markdown: what was tried here, and what came of it.
@@ -18,7 +18,7 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
         ) : (
           <Markdown text={text} />
         )}
-        <p class={text.trim() === '' ? 'below-empty' : ''}>
+        <p class={text.trim() === '' ? 'below-empty' : 'at-top'}>
           <button type="button" onClick={() => (draft.value = text)}>
             Edit notes
           </button>
@@ -31,14 +31,16 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
   };
   return (
     <section aria-label="Notes">
-      <div class="two">
+      <div class="two notes-edit">
         <label>
           Notes, in Markdown
-          <textarea rows={16} value={draft.value} onInput={(e) => (draft.value = e.currentTarget.value)} />
+          <textarea class="source" rows={18} spellcheck value={draft.value} onInput={(e) => (draft.value = e.currentTarget.value)} />
         </label>
         <div>
-          <span class="quiet">As it will read</span>
-          <Markdown text={draft.value} />
+          <span>Preview</span>
+          <div class="card">
+            <Markdown text={draft.value} />
+          </div>
         </div>
       </div>
       <ErrorNote error={error} />

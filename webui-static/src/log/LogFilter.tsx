@@ -4,14 +4,18 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { LogQuery } from '../api';
+import { useClosing } from '../closing';
 import { save } from '../csv';
 import { counted, dateTime } from '../format';
 import { Icon } from '../components/Icon';
 import { Options } from '../components/Options';
 import { SearchField } from '../components/SearchField';
 import { onPhone } from '../phone';
+import { momentOf, rangeText } from './moments';
 
 const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'];
+
+const isTime = (text: string | undefined): text is string => Number.isFinite(Date.parse(text ?? ''));
 
 // The filter of an address: minimum level, one rank, text or regular expression, time range.
 export function readFilter(query: Record<string, string | undefined>): LogQuery {
@@ -23,23 +27,37 @@ export function readFilter(query: Record<string, string | undefined>): LogQuery 
     out.searchText = query.grep;
     if (query.re === '1') out.enableRegex = true;
   }
-  const time = (text: string | undefined): string | undefined =>
-    Number.isFinite(Date.parse(text ?? '')) ? text : undefined;
-  const [after, before] = [time(query.since), time(query.until)];
-  if (after) out.timestampAfter = after;
-  if (before) out.timestampBefore = before;
+  if (isTime(query.since)) out.timestampAfter = query.since;
+  if (isTime(query.until)) out.timestampBefore = query.until;
   return out;
 }
 
-// A time in the local time zone. The address stores UTC, so that links are independent of the time zone.
+// A time in the local time zone. The address stores UTC, so that links are independent of the time zone. A text field,
+// because the browser's own field may have 12 hours.
 function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
   const { query, setQuery } = useQuery();
-  const set = (text: string): void =>
-    setQuery({ [name]: text === '' ? '' : new Date(text).toISOString().replace('.000Z', 'Z'), line: '' });
-  const value = Number.isFinite(Date.parse(query[name] ?? '')) ? dateTime(query[name]).replace(' ', 'T') : '';
+  const bad = useSignal(false);
+  const other = query[name === 'since' ? 'until' : 'since'];
+  const set = (text: string): void => {
+    const moment = momentOf(text, isTime(other) ? other : new Date().toISOString());
+    bad.value = text.trim() !== '' && !moment;
+    if (!bad.value) setQuery({ [name]: moment?.toISOString().replace('.000Z', 'Z') ?? '', line: '' });
+  };
   return (
-    <label class="check">
-      {label} <input type="datetime-local" step="1" value={value} onChange={(e) => set(e.currentTarget.value)} />
+    <label>
+      {label}
+      <input
+        key={query[name] ?? ''}
+        type="text"
+        class="moment"
+        placeholder="yyyy-mm-dd hh:mm:ss"
+        title="A date and time, or a time of this day"
+        autocomplete="off"
+        aria-invalid={bad.value}
+        defaultValue={isTime(query[name]) ? dateTime(query[name]) : ''}
+        onInput={() => (bad.value = false)}
+        onChange={(e) => set(e.currentTarget.value)}
+      />
     </label>
   );
 }
@@ -83,12 +101,36 @@ export function LogTools({ count, follow, setFollow, download, children }: ToolP
   );
 }
 
-const Moments = () => (
-  <>
-    <Moment name="since" label="From" />
-    <Moment name="until" label="Until" />
-  </>
-);
+function Moments() {
+  const { query, setQuery } = useQuery();
+  return (
+    <div class="moments">
+      <Moment name="since" label="From" />
+      <Moment name="until" label="Until" />
+      {(query.since || query.until) && (
+        <button type="button" onClick={() => setQuery({ since: '', until: '', line: '' })}>
+          Clear
+        </button>
+      )}
+    </div>
+  );
+}
+
+function TimeRange() {
+  const { query } = useQuery();
+  const [since, until] = [query.since, query.until].map((one) => (isTime(one) ? one : undefined));
+  const text = rangeText(since, until, Date.now());
+  return (
+    <details class="tool">
+      <summary class={text === '' ? '' : 'is-set'} title="Time range">
+        {text || 'Time range'}
+      </summary>
+      <div class="tool-body">
+        <Moments />
+      </div>
+    </details>
+  );
+}
 
 interface FilterProps {
   kinds: readonly ('rank' | 'time')[];
@@ -102,6 +144,7 @@ export function LogFilter({ kinds, beside, children }: FilterProps) {
   const open = useSignal(false);
   const host = useRef<HTMLDivElement>(null);
   const phone = onPhone();
+  useClosing(host);
   // A press elsewhere closes the sheet.
   useEffect(() => {
     if (!phone || !open.value) return undefined;
@@ -142,16 +185,7 @@ export function LogFilter({ kinds, beside, children }: FilterProps) {
           />
         )}
         {kinds.includes('time') &&
-          (phone ? (
-            <Moments />
-          ) : (
-            <details class="tool">
-              <summary>{query.since || query.until ? 'Time range (set)' : 'Time range'}</summary>
-              <div class="tool-body">
-                <Moments />
-              </div>
-            </details>
-          ))}
+          (phone ? <Moments /> : <TimeRange />)}
         {children}
       </div>
     </div>

@@ -9,11 +9,13 @@ import { at } from '../workbench/runs';
 import { useCheck, CheckNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';
+import { grouped } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { withKey } from '../yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { PageHead } from './PageHead';
 
 // The initial text: twice the length of the search.
 function proposal(one: Experiment): string {
@@ -44,16 +46,23 @@ function totalOf(text: string, key: string): { value: string; unit: string } | u
   return found ? { unit: found[1] ?? '', value: found[2] ?? '' } : undefined;
 }
 
+// The value of a total in the configuration of the experiment: a number, or a map of its unit.
+function currentOf(one: Experiment, key: string): number | undefined {
+  const value = at(one.config, ['searcher', key]);
+  const own = value !== null && typeof value === 'object' ? Object.values(value)[0] : value;
+  return typeof own === 'number' ? own : undefined;
+}
+
 // Fields for the totals that the text has.
-function Totals({ text, change }: { text: string; change: (text: string) => void }) {
+function Totals({ one, text, change }: { one: Experiment; text: string; change: (text: string) => void }) {
   const shown = TOTALS.flatMap(([key, label]) => {
     const total = totalOf(text, key);
-    return total ? [{ key, label, ...total }] : [];
+    return total ? [{ key, label, ...total, current: currentOf(one, key) }] : [];
   });
   if (shown.length === 0) return null;
   return (
     <div class="fields totals">
-      {shown.map(({ key, label, value, unit }) => (
+      {shown.map(({ key, label, value, unit, current }) => (
         <label key={key}>
           {label}
           <span class="check">
@@ -67,7 +76,7 @@ function Totals({ text, change }: { text: string; change: (text: string) => void
                 if (/^\d+$/.test(to)) change(withKey(text, 'searcher', key, unit === '' ? to : `{${unit}: ${to}}`));
               }}
             />{' '}
-            {unit}
+            {unit} {current !== undefined && <span class="quiet">now {grouped(current)}</span>}
           </span>
         </label>
       ))}
@@ -93,7 +102,7 @@ function Form({ one }: { one: Experiment }) {
   };
   return (
     <>
-      <Totals text={text.value} change={(to) => (text.value = to)} />
+      <Totals one={one} text={text.value} change={(to) => (text.value = to)} />
       <details class="changes" open={isUnfolded.current}>
         <summary>Changes as YAML</summary>
         <ConfigEditor
@@ -125,10 +134,13 @@ export function ContinuePage({ id }: { id: number }) {
   }
   return (
     <>
-      <p class="quiet crumbs">
-        <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
-      </p>
-      <h1>Continue experiment {id}</h1>
+      <PageHead
+        path={[
+          [paths.experiments, 'Experiments'],
+          [paths.experiment(id), live.data.name || String(id)],
+        ]}
+        title={`Continue experiment ${id}`}
+      />
       <p class="quiet">Failed trials run again from their checkpoints. Larger numbers extend the training or the search.</p>
       <Form one={live.data} />
     </>

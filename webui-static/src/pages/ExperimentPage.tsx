@@ -9,6 +9,7 @@ import { Actions } from '../components/Actions';
 import { ExperimentCheckpoints } from '../components/Checkpoints';
 import { useNow } from '../components/clock';
 import { later } from '../components/later';
+import { Empty } from '../components/Empty';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
@@ -16,13 +17,14 @@ import { MarkdownNotes } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, duration, grouped, isEnded, metricAlone, percent, progressOf, remaining, span } from '../format';
+import { bytes, counted, duration, grouped, isEnded, digits, percent, progressOf, remaining, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
 import { ConfigView } from '../components/Yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { PageHead } from './PageHead';
 import { useTrialRuns } from '../workbench/sources';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
@@ -51,26 +53,26 @@ function BestCheckpoint({ one }: { one: Experiment }) {
     <a
       href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`}
       download
-      aria-label="Best checkpoint"
-      title={`Download the checkpoint of batch ${live.data.stepsCompleted}`}
+      aria-label={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
+      title={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
     >
-      <Icon name="download" />
+      <Icon name="download" /> <span class="by-room">Checkpoint</span>
     </a>
   );
 }
 
-// Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin and labels.
+// Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin.
 function Summary({ one, now }: { one: Experiment; now: number }) {
   const progress = progressOf(one);
   const left = one.state === 'STATE_RUNNING' ? remaining(progress, one.startTime, now) : undefined;
   return (
-    <div class="state-line">
+    <>
       <StateBadge state={one.state} progress={progress} />
       {!isEnded(one.state) && progress !== undefined && <span class="part">{percent(progress)}</span>}
       {one.archived && <Archived />}
       {one.bestTrialId != null && (
         <span class="best">
-          <span class="quiet">{one.searcherMetric}</span> <strong>{metricAlone(one.bestTrialSearcherMetric)}</strong>{' '}
+          <span class="quiet">{one.searcherMetric}</span> <strong>{digits(one.bestTrialSearcherMetric)}</strong>{' '}
           <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
         </span>
       )}
@@ -84,33 +86,34 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>
         </span>
       )}
-      {one.labels.map((label) => (
-        <span class="tag" key={label} title={label}>
-          {label}
-        </span>
-      ))}
-    </div>
+    </>
   );
 }
+
+const pathTo = (one: Experiment): [string, string][] =>
+  one.projectName && one.projectId !== UNCATEGORIZED
+    ? [
+        [paths.workspace(one.workspaceId), one.workspaceName],
+        [paths.project(one.projectId), one.projectName],
+      ]
+    : [[paths.experiments, 'Experiments']];
 
 function Head({ one, reload, brief }: { one: Experiment; reload: () => void; brief: boolean }) {
   const now = useNow(!isEnded(one.state));
   const name = one.name || `Experiment ${one.id}`;
   return (
     <>
-      <div class={`run-head ${brief ? 'brief' : ''}`}>
-        <p class="quiet crumbs">
-          {one.projectName && one.projectId !== UNCATEGORIZED ? (
-            <a href={paths.project(one.projectId)}>{`${one.workspaceName} / ${one.projectName}`}</a>
-          ) : (
-            <a href={paths.experiments}>Experiments</a>
-          )}{' '}
-          <span>/ {one.id}</span>
-        </p>
-        <h1 title={one.description ? `${name}\n${one.description}` : name}>{name}</h1>
-        <Summary one={one} now={now} />
+      <PageHead
+        path={pathTo(one)}
+        end={String(one.id)}
+        title={name}
+        hover={one.description ? `${name}\n${one.description}` : name}
+        brief={brief}
+        facts={<Summary one={one} now={now} />}
+        labels={one.labels}
+      >
         <Actions experiment={one} reload={reload} />
-      </div>
+      </PageHead>
       {one.state === 'STATE_QUEUED' && <Explain of="experiments" id={String(one.id)} jobId={one.jobId} />}
     </>
   );
@@ -158,7 +161,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const view = query.sort === undefined && trials.length > 1 ? { ...read, sorts: [{ column: 'searcherMetricsVal', descending: !smaller }] } : read;
   const source = useTrialRuns(view, one, trials);
   const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
-  if (trials.length === 0) return <p class="quiet">No trials yet.</p>;
+  if (trials.length === 0) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
   return (
     <Workbench
       kind="trial"
@@ -189,7 +192,7 @@ function Log({ one, trials }: { one: Experiment; trials: Trial[] }) {
     trials.find((trial) => trial.id === Number(query.trial)) ??
     trials.find((trial) => trial.id === one.bestTrialId) ??
     trials[0];
-  if (!chosen) return <p class="quiet">No trials yet.</p>;
+  if (!chosen) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
   return (
     <>
       {trials.length > 1 && (

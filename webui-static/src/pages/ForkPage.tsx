@@ -16,6 +16,7 @@ import { useWork } from '../work';
 import type { Experiment } from '../wire';
 import { endOfFirst, withKey } from '../yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { PageHead } from './PageHead';
 
 const planText = ({ count, unit }: changes.Planned): string =>
   `${counted(count, 'trial')}${
@@ -101,14 +102,16 @@ export function ForkPage({ id }: { id: number }) {
       : one.originalConfig;
   return (
     <>
-      <p class="quiet crumbs">
-        <a href={paths.experiments}>Experiments</a> / <a href={paths.experiment(id)}>{id}</a>
-      </p>
-      <h1>
-        Fork experiment {id}
-        {trial && `, from the weights of trial ${trial}`}
-        {checkpoint && `, from checkpoint ${checkpoint}`}
-      </h1>
+      <PageHead
+        path={[
+          [paths.experiments, 'Experiments'],
+          [paths.experiment(id), one.name || String(id)],
+        ]}
+        title={`Fork experiment ${id}`}
+        facts={
+          (trial ?? checkpoint) && <span class="quiet">{trial ? `from the weights of trial ${trial}` : `from checkpoint ${checkpoint}`}</span>
+        }
+      />
       <Form key={`${id} ${trial} ${checkpoint}`} one={one} start={start} />
     </>
   );

@@ -81,7 +81,7 @@ export function LoginPage() {
         </button>
       </form>
       <details class="quiet">
-        <summary>First sign-in</summary>
+        <summary>Where is the first password?</summary>
         <p>
           The first password of <code>admin</code> is in the file <code>admin-password</code> of the master's data
           directory. An administrator creates further users on the page Users, or by <code>det user create NAME</code>.

@@ -1,6 +1,7 @@
 // Page of one registered model: description, notes, metadata, and versions.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
+import { experiment } from '../api';
 import {
   archiveModel,
   model,
@@ -18,7 +19,8 @@ import { Empty } from '../components/Empty';
 import { field, FormDialog } from '../components/FormDialog';
 import { Loaded } from '../components/Loaded';
 import { MarkdownNotes } from '../components/MarkdownNotes';
-import { ErrorNote } from '../components/notes';
+import { Archived, ErrorNote } from '../components/notes';
+import { PageHead } from './PageHead';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
@@ -27,9 +29,20 @@ import { useLive } from '../live';
 import { useWork } from '../work';
 import { Words } from '../components/Words';
 
+const SHORT_ID = 8; // characters of a UUID
+// Experiments whose metric is named.
+const MAX_NAMED = 20;
+
 const TABS = ['Versions', 'Notes', 'Metadata'] as const;
 
-function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: () => void }) {
+interface VersionProps {
+  of: Model;
+  one: ModelVersion;
+  metricName: string | undefined;
+  reload: () => void;
+}
+
+function Version({ of, one, metricName, reload }: VersionProps) {
   const { checkpoint } = one;
   const { trialId, experimentId, searcherMetric } = checkpoint?.training ?? {};
   const save = async (fields: FormData): Promise<void> => {
@@ -52,12 +65,19 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
           </p>
         )}
       </th>
-      <td class="number">{digits(searcherMetric) || <span class="quiet">–</span>}</td>
+      <td class="number">
+        {metricName && <span class="quiet">{metricName}</span>} {digits(searcherMetric) || <span class="quiet">–</span>}
+      </td>
       <td class="number">{checkpoint && grouped(checkpoint.stepsCompleted)}</td>
       <td class="origin">
         {trialId && <a href={paths.trial(trialId)}>trial {trialId}</a>}
         {trialId && experimentId && ' of '}
         {experimentId && <a href={paths.experiment(experimentId)}>experiment {experimentId}</a>}
+        {checkpoint && (
+          <p class="quiet">
+            checkpoint <code title={checkpoint.uuid}>{checkpoint.uuid.slice(0, SHORT_ID)}</code>
+          </p>
+        )}
       </td>
       <td>{one.username}</td>
       <td>
@@ -69,7 +89,7 @@ function Version({ of, one, reload }: { of: Model; one: ModelVersion; reload: ()
             Download
           </a>
         )}
-        <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Version ${one.version}`} submit="Save" plain work={save}>
+        <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Edit version ${one.version}`} submit="Save" plain work={save}>
           {() => (
             <>
               <label>
@@ -155,6 +175,30 @@ function ModelActions({ one, reload }: { one: Model; reload: () => void }) {
 const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
+// The searcher metrics of the experiments of some versions, by the experiment's id.
+function useMetricNames(all: readonly ModelVersion[]): ReadonlyMap<number, string> {
+  const ids = [...new Set(all.flatMap(({ checkpoint }) => checkpoint?.training?.experimentId ?? []))].slice(0, MAX_NAMED);
+  const live = useLive(
+    `metric names ${ids.join()}`,
+    async (signal) => new Map(await Promise.all(ids.map(async (id) => [id, (await experiment(id, signal).catch(() => undefined))?.searcherMetric ?? ''] as const))),
+    () => false,
+  );
+  return live.data ?? new Map();
+}
+
+function VersionTable({ one, all, reload }: { one: Model; all: readonly ModelVersion[]; reload: () => void }) {
+  const names = useMetricNames(all);
+  return (
+    <Table label="Versions" heads={['Version', '#Metric', '#Batches', 'From', 'User', 'Registered', 'Actions']}>
+      {[...all]
+        .sort((a, b) => b.version - a.version)
+        .map((version) => (
+          <Version key={version.version} of={one} one={version} metricName={names.get(version.checkpoint?.training?.experimentId ?? 0)} reload={reload} />
+        ))}
+    </Table>
+  );
+}
+
 function Versions({ one }: { one: Model }) {
   const live = useLive(
     `versions ${one.name}`,
@@ -170,15 +214,7 @@ function Versions({ one }: { one: Model }) {
               Press Register on a checkpoint, or run this with its UUID.
             </Empty>
           )}
-          {all.length > 0 && (
-            <Table label="Versions" heads={['Version', '#Metric', '#Batches', 'From', 'User', 'Registered', 'Actions']}>
-              {[...all]
-                .sort((a, b) => b.version - a.version)
-                .map((version) => (
-                  <Version key={version.version} of={one} one={version} reload={live.reload} />
-                ))}
-            </Table>
-          )}
+          {all.length > 0 && <VersionTable one={one} all={all} reload={live.reload} />}
         </>
       )}
     </Loaded>
@@ -203,28 +239,12 @@ export function ModelPage({ id }: { id: string }) {
     <Loaded live={live} missing={`There is no model ${id}.`}>
       {(one) => (
         <>
-          <div class="page-head">
-            <div>
-              <p class="quiet crumbs">
-                <a href={paths.models}>Models</a>
-                {one.archived && ' / archived'}
-              </p>
-              <h1>{one.name}</h1>
-              {one.description !== '' && <p>{one.description}</p>}
-              {one.labels.length > 0 && (
-                <p>
-                  {one.labels.map((label) => (
-                    <span class="tag" key={label}>
-                      {label}
-                    </span>
-                  ))}
-                </p>
-              )}
-            </div>
+          <PageHead path={[[paths.models, 'Models']]} title={one.name} facts={one.archived && <Archived />} labels={one.labels}>
             <div class="actions">
               <ModelActions one={one} reload={live.reload} />
             </div>
-          </div>
+          </PageHead>
+          {one.description !== '' && <p class="quiet">{one.description}</p>}
           <Tabs names={TABS} current={tab} />
           {tab === 'Versions' && <Versions one={one} />}
           {tab === 'Notes' && (

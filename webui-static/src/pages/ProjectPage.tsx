@@ -3,6 +3,8 @@ import { paths, useTitle } from '../address';
 import { project } from '../calls/places';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
+import { Archived } from '../components/notes';
+import { PageHead } from './PageHead';
 import { PlaceActions } from '../components/PlaceActions';
 import { useLive } from '../live';
 import { ExperimentList } from './ExperimentsPage';
@@ -14,20 +16,19 @@ export function ProjectPage({ id }: { id: number }) {
     <Loaded live={live} missing={`There is no project ${id}.`}>
       {(one) => (
         <>
-          <div class="page-head">
-            <div>
-              <p class="quiet crumbs">
-                <a href={paths.workspaces}>Workspaces</a> /{' '}
-                <a href={paths.workspace(one.workspaceId)}>{one.workspaceName}</a>
-                {one.archived && ' / archived'}
-              </p>
-              <h1>{one.name}</h1>
-              {one.description !== '' && <p>{one.description}</p>}
-            </div>
+          <PageHead
+            path={[
+              [paths.workspaces, 'Workspaces'],
+              [paths.workspace(one.workspaceId), one.workspaceName],
+            ]}
+            title={one.name}
+            facts={one.archived && <Archived />}
+          >
             <div class="actions">
               <PlaceActions place="projects" one={one} up={paths.workspace(one.workspaceId)} reload={live.reload} />
             </div>
-          </div>
+          </PageHead>
+          {one.description !== '' && <p class="quiet">{one.description}</p>}
           <ExperimentList
             projectId={id}
             empty={

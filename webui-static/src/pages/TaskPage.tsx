@@ -9,6 +9,7 @@ import { CopyText } from '../components/Copy';
 import { Loaded } from '../components/Loaded';
 import { LogView } from '../log/LogView';
 import { StateBadge } from '../components/notes';
+import { PageHead } from './PageHead';
 import { Facts } from '../components/Tabs';
 import { counted, dateTime, span } from '../format';
 import { useLive } from '../live';
@@ -71,13 +72,17 @@ export function TaskPage({ id }: { id: string }) {
     <Loaded live={live} missing={`There is no command ${id}.`}>
       {(one) => (
         <>
-          <div class="page-head">
-            <div>
-              <p class="quiet crumbs">
-                <a href={paths.tasks}>Tasks</a>
-              </p>
-              <h1>{one.description || 'Command'}</h1>
-            </div>
+          <PageHead
+            path={[[paths.tasks, 'Tasks']]}
+            title={one.description || 'Command'}
+            facts={
+              <>
+                <StateBadge state={outcome(one)} />
+                {/* The output is in the log below, and a badge says that the task was killed or succeeded. */}
+                {outcome(one) === 'STATE_ERROR' && <span class="reason failed">{endOf(one).reason}</span>}
+              </>
+            }
+          >
             {!hasEnded(one) && (
               <div class="actions">
                 <Confirm
@@ -92,12 +97,7 @@ export function TaskPage({ id }: { id: string }) {
                 </Confirm>
               </div>
             )}
-          </div>
-          <div class="state-line">
-            <StateBadge state={outcome(one)} />
-            {/* The output is in the log below, and a badge says that the task was killed or succeeded. */}
-            {outcome(one) === 'STATE_ERROR' && <span class="reason failed">{endOf(one).reason}</span>}
-          </div>
+          </PageHead>
           {one.state === 'STATE_QUEUED' && <Explain of="commands" id={one.id} jobId={one.jobId} />}
           <CommandFacts one={one} now={now} />
           <LogView of={`tasks/${encodeURIComponent(one.id)}`} name="command" taskId={one.id} ended={hasEnded(one)} />

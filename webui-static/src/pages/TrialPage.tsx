@@ -2,13 +2,13 @@
 import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
-import { Profiler } from '../charts/Profiler';
-import { attemptTone, Timeline } from '../charts/Timeline';
+import { attemptTone, savedIn, Timeline } from '../charts/Timeline';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
 import { ActionMenu } from '../components/ActionMenu';
 import { Confirm } from '../components/Confirm';
+import { Empty } from '../components/Empty';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
@@ -17,11 +17,12 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { bytes, dateTime, duration, grouped, isEnded, metric, metricAlone, sorted, span, stateName } from '../format';
+import { dateTime, duration, grouped, isEnded, metric, digits, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
-import type { Allocation, Experiment, JsonObject, Trial } from '../wire';
+import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { PageHead } from './PageHead';
 import { smallerIsBetter } from './ExperimentsPage';
 
 const TABS = ['Metrics', 'Log', 'Checkpoints', 'Hyperparameters', 'Attempts', 'Files', 'Profiler'] as const;
@@ -48,6 +49,7 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 );
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
+const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
 
 // Hyperparameters above the charts; their tab has the others.
 const MAX_VALUES = 8;
@@ -77,50 +79,53 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],
     ['run', trial.run > 1 ? trial.run : ''],
-    ['checkpoints', trial.checkpointCount > 0 ? `${trial.checkpointCount} (${bytes(Number(trial.totalCheckpointSize))})` : ''],
   ];
-  const best = metricAlone(trial.searcherMetricValue);
+  const best = digits(trial.searcherMetricValue);
   const name = experiment?.name || `Experiment ${trial.experimentId}`;
   return (
     <>
-      <div class={`run-head ${brief ? 'brief' : ''}`}>
-        <p class="quiet crumbs">
-          <a href={paths.experiments}>Experiments</a> <span>/</span>{' '}
-          <a href={paths.experiment(trial.experimentId)} title={name}>
-            {name}
-          </a>
-        </p>
-        <h1>Trial {trial.id}</h1>
-        <div class="state-line">
-          <StateBadge state={trial.state} />
-          {best !== '' && (
-            <span class="best">
-              <span class="quiet">{experiment?.searcherMetric ?? 'best metric'}</span> <strong>{best}</strong>
-            </span>
-          )}
-          {facts
-            .filter(([, value]) => value !== '')
-            .map(([label, value]) => (
-              <span key={label}>
-                {label !== '' && <span class="quiet">{label} </span>}
-                {value}
+      <PageHead
+        path={[
+          [paths.experiments, 'Experiments'],
+          [paths.experiment(trial.experimentId), name],
+        ]}
+        title={`Trial ${trial.id}`}
+        brief={brief}
+        facts={
+          <>
+            <StateBadge state={trial.state} />
+            {best !== '' && (
+              <span class="best">
+                <span class="quiet">{experiment?.searcherMetric ?? 'best metric'}</span> <strong>{best}</strong>
               </span>
-            ))}
-        </div>
+            )}
+            {facts
+              .filter(([, value]) => value !== '')
+              .map(([label, value]) => (
+                <span key={label}>
+                  {label !== '' && <span class="quiet">{label} </span>}
+                  {value}
+                </span>
+              ))}
+          </>
+        }
+      >
         <TrialActions trial={trial} />
-      </div>
+      </PageHead>
       {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} />}
     </>
   );
 }
 
-const ending = (one: Allocation): string =>
-  [
-    one.exitCode != null && !one.exitMessage.includes(`exit code ${one.exitCode}`) ? `exit code ${one.exitCode}` : '',
-    one.exitMessage,
-  ]
+// The reason of an end. A preempted process was asked to save a checkpoint; the checkpoints tell whether it did.
+function ending(one: Allocation, checkpoints: readonly Checkpoint[] | undefined): string {
+  const code = one.exitCode != null && !one.exitMessage.includes(`exit code ${one.exitCode}`) ? `exit code ${one.exitCode}` : '';
+  if (!/preempted/i.test(one.exitKind) || !checkpoints) return [code, one.exitMessage].filter((part) => part !== '').join(' · ');
+  const steps = savedIn(one, checkpoints).map(({ stepsCompleted }) => stepsCompleted);
+  return [code, steps.length > 0 ? `left on request, last checkpoint at batch ${grouped(Math.max(...steps))}` : 'left on request without a checkpoint']
     .filter((part) => part !== '')
     .join(' · ');
+}
 
 const ATTEMPT_HEADS = ['#Run', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
 
@@ -132,7 +137,7 @@ function Attempts({ trial }: { trial: Trial }) {
   );
   const saved = useCheckpoints(trial.id);
   const now = useNow(live.data?.some((one) => !one.endTime) ?? false);
-  if (live.data?.length === 0) return <p class="quiet">No attempts yet.</p>;
+  if (live.data?.length === 0) return <Empty icon="tasks" title="No attempts yet">An attempt begins when the trial gets its slots.</Empty>;
   return (
     <>
       <ErrorNote error={live.error} retry={live.reload} />
@@ -148,7 +153,7 @@ function Attempts({ trial }: { trial: Trial }) {
             <td>{one.slots.join(', ')}</td>
             <td>{dateTime(one.startTime)}</td>
             <td class="number">{span(one.startTime, one.endTime, now)}</td>
-            <td class="reason lines-kept">{ending(one)}</td>
+            <td class="reason lines-kept">{ending(one, saved.data)}</td>
           </tr>
         ))}
       </Table>
@@ -156,12 +161,12 @@ function Attempts({ trial }: { trial: Trial }) {
   );
 }
 
-function Values({ label, of, none }: { label: string; of: JsonObject; none: string }) {
+function Values({ label, of, none }: { label: string; of: JsonObject; none: ComponentChildren }) {
   const all = [...flatten(sorted(of))];
   if (all.length === 0) return <p class="quiet">{none}</p>;
   return (
     <div class="table-frame narrow" role="region" aria-label={label} tabIndex={0}>
-      <table>
+      <table class="values">
         <thead>
           <tr>
             <th scope="col">Name</th>
@@ -183,13 +188,20 @@ function Values({ label, of, none }: { label: string; of: JsonObject; none: stri
 
 const Hyperparameters = ({ trial }: { trial: Trial }) => (
   <>
-    <Values label="Hyperparameters" of={trial.hparams ?? {}} none="This trial has no hyperparameters." />
+    <section aria-labelledby="hyperparameters-title">
+      <h2 id="hyperparameters-title">Hyperparameters</h2>
+      <Values label="Hyperparameters" of={trial.hparams ?? {}} none="This trial has no hyperparameters." />
+    </section>
     <section aria-labelledby="metadata-title">
       <h2 id="metadata-title">Metadata</h2>
       <Values
         label="Metadata"
         of={trial.metadata ?? {}}
-        none="No metadata. Programs set it with POST /api/v1/runs/ID/metadata; the table of experiments shows it."
+        none={
+          <>
+            No metadata. Programs set it with <code>POST /api/v1/runs/{trial.id}/metadata</code>; the table of experiments shows it.
+          </>
+        }
       />
     </section>
   </>

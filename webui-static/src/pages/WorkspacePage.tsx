@@ -8,6 +8,7 @@ import { field, FormDialog } from '../components/FormDialog';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
 import { Archived } from '../components/notes';
+import { PageHead } from './PageHead';
 import { PlaceActions } from '../components/PlaceActions';
 import { Table } from '../components/Table';
 import { currentTab, Tabs } from '../components/Tabs';
@@ -113,14 +114,7 @@ export function WorkspacePage({ id }: { id: number }) {
     <Loaded live={live} missing={`There is no workspace ${id}.`}>
       {(one) => (
         <>
-          <div class="page-head">
-            <div>
-              <p class="quiet crumbs">
-                <a href={paths.workspaces}>Workspaces</a>
-                {one.archived && ' / archived'}
-              </p>
-              <h1>{one.name}</h1>
-            </div>
+          <PageHead path={[[paths.workspaces, 'Workspaces']]} title={one.name} facts={one.archived && <Archived />}>
             <div class="actions">
               <FormDialog label="New project…" title="New project" submit="Create" work={make}>
                 {() => (
@@ -129,7 +123,7 @@ export function WorkspacePage({ id }: { id: number }) {
               </FormDialog>
               <PlaceActions place="workspaces" one={one} up={paths.workspaces} reload={live.reload} />
             </div>
-          </div>
+          </PageHead>
           <Tabs names={TABS} current={tab} />
           {tab === 'Projects' ? <Projects id={id} /> : <Members id={id} />}
         </>

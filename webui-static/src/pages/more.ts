@@ -2,10 +2,11 @@
 export { Comparison } from '../compare/Comparison';
 export { HyperparameterViews } from '../charts/HyperparameterViews';
 export { Outcomes } from '../charts/OutcomeViews';
+export { Profiler } from '../charts/Profiler';
 export { SearchView } from '../charts/SearchView';
 export { MediaPanel } from '../media/MediaPanel';
 export { TrialFiles } from '../media/TrialFiles';
-export { CodeView } from '../components/CodeView';
+export { CodeView } from '../compare/CodeView';
 export { ClusterPage } from './ClusterPage';
 export { ComparePage } from './ComparePage';
 export { ContinuePage } from './ContinuePage';

@@ -4,8 +4,10 @@ import { bytes } from '../format';
 import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
 import { colored } from '../syntax';
-import { Files } from './Files';
-import { Loaded } from './Loaded';
+import { useAbove } from '../components/above';
+import { Empty } from '../components/Empty';
+import { Files } from '../components/Files';
+import { Loaded } from '../components/Loaded';
 
 // Longer files are truncated.
 const MAX_LINES = 20000;
@@ -17,6 +19,7 @@ const Colored = ({ path, text }: { path: string; text: string }) => (
 );
 
 function FileView({ file }: { file: CodeFile }) {
+  const host = useAbove(file.path);
   const text = asText(file.bytes);
   if (text === undefined) return <p class="quiet">{file.path} is not text ({bytes(file.bytes.length)}).</p>;
   const lines = text.replace(/\n$/, '').split('\n');
@@ -30,7 +33,7 @@ function FileView({ file }: { file: CodeFile }) {
           Copy
         </button>
       </figcaption>
-      <div class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
+      <div ref={host} class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
         <pre aria-hidden="true" class="code-numbers">
           {shown.map((_, at) => at + 1).join('\n')}
         </pre>
@@ -51,7 +54,9 @@ export function CodeView({ experimentId }: { experimentId: number }) {
     <Loaded live={live}>
       {(all) =>
         all.length === 0 ? (
-          <p class="quiet">This experiment was submitted without code.</p>
+          <Empty icon="notes" title="No code">
+            This experiment was submitted without a folder of code.
+          </Empty>
         ) : (
           <Files files={[...all].sort((a, b) => a.path.localeCompare(b.path))}>
             {(file) => <FileView key={file.path} file={file} />}
