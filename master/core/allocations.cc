@@ -347,7 +347,7 @@ void Allocations::classify_exit(Allocation& allocation) const {
     exit.message = "the trial rejected its hyperparameters";
   } else if (allocation.preempt_acknowledged && exit.kind == ExitKind::kSucceeded) {
     exit.kind = ExitKind::kPreempted;
-    exit.message = "preempted, with its checkpoint saved";
+    exit.message = "preempted, and ended by itself";
   }
 }
 

@@ -63,7 +63,7 @@ enum class ExitKind {
   kStopped,  ///< the master ended it
   kOutOfMemory,
   kStorageFull,  ///< runs again with exponential back-off; counts only after more than an hour of it
-  kPreempted,    ///< left on request, with its checkpoint saved
+  kPreempted,    ///< left on request; harnesses save a checkpoint first
   kInvalidHp,    ///< the trial rejected its hyperparameters
   kHung,         ///< ended after its hang_timeout without a sign of life
 };
