@@ -269,14 +269,12 @@ const looking = [
     },
   ],
   [
-    'the search is drawn over time, and hyperparameters that do not differ are said not to',
+    'a single trial has curves and media, and nothing to compare or to search',
     async () => {
       await tab('Trials');
-      await page.getByRole('button', { name: 'Search', exact: true }).click();
-      await page.waitForSelector('figure[data-panel="search"] circle');
-      await audit('search');
-      await page.getByRole('button', { name: 'Parameters', exact: true }).click();
-      await untilText('No hyperparameter differs');
+      const panels = page.getByRole('group', { name: 'Panels' }).getByRole('button');
+      await panels.first().waitFor();
+      assert.deepEqual(await panels.allTextContents(), ['Curves', 'Media']);
     },
   ],
   [
