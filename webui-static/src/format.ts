@@ -134,10 +134,13 @@ export function metric(value: number | string | null | undefined): string {
   return String(Number(value.toPrecision(SIGNIFICANT)));
 }
 
+// Whole as far as the series of a chart tell, which are 32-bit floats.
+const isWhole = (value: number): boolean => Number.isInteger(Math.fround(value));
+
 // A number with `places` decimals. A fraction is cut instead of rounded up to a whole number: 0.999996 is "0.99999".
 function fixed(value: number, places: number): string {
   const text = value.toFixed(places);
-  if (places === 0 || Number.isInteger(value) || !Number.isInteger(Number(text))) return text;
+  if (places === 0 || isWhole(value) || !Number.isInteger(Number(text))) return text;
   return (Math.trunc(value * 10 ** places) / 10 ** places).toFixed(places);
 }
 
@@ -148,7 +151,7 @@ const significant = (value: number): string => fixed(value, Math.max(0, SIGNIFIC
 export const digits = (value: number | string | null | undefined): string => {
   const text = metric(value);
   if (typeof value !== 'number') return text;
-  return text.includes('e') ? value.toExponential(3) : Number.isInteger(value) ? text : significant(value);
+  return text.includes('e') ? value.toExponential(3) : isWhole(value) ? text : significant(value);
 };
 
 // Most decimal places of a column of metrics.
@@ -156,7 +159,7 @@ const METRIC_PLACES = 5;
 
 // A fraction that is cut to a whole number keeps its zeros: 1.0000004 is "1.0000".
 function metricPlaces(value: JsonValue | undefined): number {
-  if (typeof value !== 'number' || Number.isInteger(value)) return 0;
+  if (typeof value !== 'number' || isWhole(value)) return 0;
   const text = metric(value);
   return text.includes('e') ? 0 : ((text.includes('.') ? text : significant(value)).split('.')[1]?.length ?? 0);
 }

@@ -58,7 +58,7 @@ async function put(trial, name, step, kind, content, fileName, caption = '') {
 
 const untilBright = (trial, value) =>
   until(
-    ([id, wanted]) => document.querySelector(`tr[data-trial="${id}"] canvas`)?.getContext('2d').getImageData(0, 0, 1, 1).data[0] === wanted,
+    ([id, wanted]) => document.querySelector(`:is(tr, .media-cards li)[data-trial="${id}"] canvas`)?.getContext('2d').getImageData(0, 0, 1, 1).data[0] === wanted,
     [trial, value],
   );
 

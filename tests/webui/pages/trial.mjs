@@ -98,7 +98,7 @@ export const trial = [
       await open('trials/2?tab=profiler');
       await untilText('profiling: {enabled: true}');
       await audit('profiler-none');
-      const uneven = 'GPU 0 is much busier than the others (96 % vs 41 %). They may wait for it.';
+      const uneven = 'GPU 0 is much busier than the others (96% vs 41%). They may wait for it.';
       await open('trials/1');
       await untilText(uneven);
       await open('trials/1?tab=profiler');

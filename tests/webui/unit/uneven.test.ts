@@ -10,9 +10,9 @@ const gpu = (index: number, values: MetricSeries['values'], group = 'gpu'): Metr
 test('the rank that the others wait for, and the one that waits, are named with both utilizations', () => {
   const busy = unevenGpu([gpu(0, [40, 44]), gpu(1, [99, 97]), gpu(2, [42, 42])]);
   assert.deepEqual(busy, { gpu: 1, own: 98, others: 42 });
-  assert.match(busy ? unevenText(busy) : '', /^GPU 1 is much busier than the others \(98 % vs 42 %\). They may wait/);
+  assert.match(busy ? unevenText(busy) : '', /^GPU 1 is much busier than the others \(98% vs 42%\). They may wait/);
   const idle = unevenGpu([gpu(0, [90]), gpu(1, [30]), gpu(2, [90])]);
-  assert.match(idle ? unevenText(idle) : '', /^GPU 1 is much less busy than the others \(30 % vs 90 %\). It may wait for data/);
+  assert.match(idle ? unevenText(idle) : '', /^GPU 1 is much less busy than the others \(30% vs 90%\). It may wait for data/);
 });
 
 test('even GPUs, a single one, other metrics and values that are no numbers name none', () => {

@@ -67,7 +67,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
             {having} of {counted(trials ?? 0, 'run')}
           </span>
         )}
-        {same.length > 0 && <span title={`Drawn over each other:\n${same.join('\n')}`}>{same.length === panel.series.length ? 'all' : same.length} curves coincide</span>}
+        {same.length > 0 && <span title={`Drawn over each other, as far as they reach:\n${same.join('\n')}`}>{same.length === having ? 'all' : same.length} curves coincide</span>}
       </span>
       <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
     </figcaption>

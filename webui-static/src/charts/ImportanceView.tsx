@@ -76,7 +76,7 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
               {row.map((cell, column) => (
                 <td key={column} style={cell.mean === undefined ? undefined : { '--warmth': `${Math.round(10 + 30 * warmth(cell.mean))}%` }} title={counted(cell.count, 'run')}>
                   {digits(cell.mean)}
-                  {cell.count > 1 && <span class="quiet"> ×{cell.count}</span>}
+                  {cell.count > 1 && ` ×${cell.count}`}
                 </td>
               ))}
             </tr>

@@ -84,7 +84,7 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
             return (
               <g key={one.id}>
                 <text x={LEFT - 8} y={row * ROW + 17} text-anchor="end">
-                  run {one.run}
+                  #{one.run}
                 </text>
                 <rect
                   class={`bar bar-${attemptTone(one)}`}
@@ -95,7 +95,7 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
                   rx={3}
                 >
                   <title>
-                    run {one.run} on {one.agentId}: {duration((to - from) / 1000)}
+                    attempt {one.run} on {one.agentId}: {duration((to - from) / 1000)}
                     {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
                   </title>
                 </rect>

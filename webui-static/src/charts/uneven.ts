@@ -31,5 +31,5 @@ export function unevenGpu(all: readonly MetricSeries[]): Uneven | undefined {
 
 // The finding as a sentence.
 export const unevenText = ({ gpu, own, others }: Uneven): string =>
-  `GPU ${gpu} is much ${own > others ? 'busier' : 'less busy'} than the others (${Math.round(own)} % vs ${Math.round(others)} %). ` +
+  `GPU ${gpu} is much ${own > others ? 'busier' : 'less busy'} than the others (${Math.round(own)}% vs ${Math.round(others)}%). ` +
   (own > others ? 'They may wait for it.' : 'It may wait for data, or has less work.');

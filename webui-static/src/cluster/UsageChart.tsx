@@ -65,8 +65,9 @@ const slotsText = (value: number): string => metric(Number(value.toPrecision(2))
 // Above a bar: one too low to be seen has a text too.
 const barText = (value: number): string => (value < 0.1 ? '<0.1' : slotsText(value));
 
-// Begin of what is drawn of a partly recorded interval, in intervals; its second half stays visible.
-const drawnFrom = ({ fromMs, toMs }: Cell, sinceMs: number, at: number): number => at + Math.min(0.5, (sinceMs - fromMs) / Math.max(1, toMs - fromMs));
+// Begin of what is drawn of a partly recorded interval, in intervals; a small part stays visible.
+const LEAST = 0.03;
+const drawnFrom = ({ fromMs, toMs }: Cell, sinceMs: number, at: number): number => at + Math.min(1 - LEAST, (sinceMs - fromMs) / Math.max(1, toMs - fromMs));
 
 interface Props {
   cells: readonly Cell[];

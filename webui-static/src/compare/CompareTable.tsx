@@ -140,6 +140,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                   {(differs ? cells : cells.slice(0, 1)).map((cell, at) => (
                     <td key={at} colSpan={differs ? 1 : all.length} class={cellClass(cell, cells[0])} title={cell.text}>
                       <Value cell={cell} />
+                      {!differs && !isOne && <span class="quiet"> in all</span>}
                     </td>
                   ))}
                 </tr>

@@ -2,7 +2,7 @@
 // Contents are loaded for what is in sight, first those of the current step.
 import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
-import { Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { paths, useQuery } from '../address';
 import { media, type Media } from '../calls/media';
@@ -23,6 +23,7 @@ const RELOAD_GAP_MS = 2000;
 const WANT_GAP_MS = 60;
 const MAX_NEAR = 20_000; // entries around the current step to load
 const SCROLL_SHARE = 0.6; // of the width of a table, by a button
+const CARD_WIDTH = 240; // pixels of an image, at most
 const MAX_TABLE = 8; // runs; images of more are shown as a wall, on a phone those of any
 
 export interface Props {
@@ -139,10 +140,54 @@ interface TableProps {
   observe: (element: HTMLElement | null) => void;
 }
 
-function MediaTable({ rows, names, steps, current, contents, seen, observe }: TableProps) {
-  const isNarrow = onPhone(); // the name of a run is on a line of its own
-  const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : 240; // many runs: more of them in sight
+// The entry of a run, or its place while the run is not in sight; undefined if it has none.
+function cellOf({ steps, current, contents, seen }: TableProps, id: number, name: string, width: number): ComponentChildren {
+  const one = steps.at(id, name, current);
+  if (!one) return undefined;
+  if (!seen.has(id)) return one.kind === 'KIND_IMAGE' ? <Reserved name={name} width={width} /> : '';
+  return <Entry one={one} current={current} contents={contents} width={width} />;
+}
+
+const RunOf = ({ id, name, color }: Curve) => (
+  <span class="media-run">
+    {color !== '' && <Swatch color={color} />}
+    <a href={paths.trial(id)} title={name} aria-label={name || undefined}>
+      <Name text={name || `trial ${id}`} />
+    </a>
+  </span>
+);
+
+const styleOf = ({ color }: Curve) => (color === '' ? undefined : { '--run': color });
+
+// On a phone the media of a run are below its name.
+const MediaCards = (props: TableProps) => (
+  <ul class="plain-list media-cards">
+    {props.rows.map((run) => (
+      <li key={run.id} data-trial={run.id} ref={props.observe} style={styleOf(run)}>
+        <p class="media-head">
+          <RunOf {...run} />
+        </p>
+        {props.names.map((name) => {
+          const cell = cellOf(props, run.id, name, CARD_WIDTH);
+          return (
+            cell !== undefined && (
+              <section key={name} aria-label={name}>
+                <p class="quiet">{name}</p>
+                {cell}
+              </section>
+            )
+          );
+        })}
+      </li>
+    ))}
+  </ul>
+);
+
+function MediaTable(props: TableProps) {
+  const { rows, names, observe } = props;
+  const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : CARD_WIDTH; // many runs: more of them in sight
   const frame = useRef<HTMLDivElement>(null);
+  if (onPhone()) return <MediaCards {...props} />;
   return (
     <>
       <ColumnScroll frame={frame} />
@@ -150,7 +195,7 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
         <table class="media-table">
           <thead>
             <tr>
-              {!isNarrow && <th scope="col">Run</th>}
+              <th scope="col">Run</th>
               {names.map((name) => (
                 <th scope="col" key={name}>
                   {name}
@@ -159,32 +204,16 @@ function MediaTable({ rows, names, steps, current, contents, seen, observe }: Ta
             </tr>
           </thead>
           <tbody>
-            {rows.map(({ id, name: run, color }) => {
-              const head = (
-                <th scope="row" colSpan={isNarrow ? names.length : 1}>
-                  <span class="media-run">
-                    {color !== '' && <Swatch color={color} />}
-                    <a href={paths.trial(id)} title={run} aria-label={run || undefined}>
-                      <Name text={run || `trial ${id}`} />
-                    </a>
-                  </span>
+            {rows.map((run) => (
+              <tr key={run.id} data-trial={run.id} ref={observe} style={styleOf(run)}>
+                <th scope="row">
+                  <RunOf {...run} />
                 </th>
-              );
-              return (
-                <Fragment key={id}>
-                  {isNarrow && <tr class="media-head">{head}</tr>}
-                  <tr data-trial={id} ref={observe} style={color === '' ? undefined : { '--run': color }}>
-                    {!isNarrow && head}
-                    {names.map((name) => {
-                      const one = steps.at(id, name, current);
-                      if (!one) return <td key={name}><span class="quiet">–</span></td>;
-                      if (!seen.has(id)) return <td key={name}>{one.kind === 'KIND_IMAGE' && <Reserved name={name} width={width} />}</td>;
-                      return <td key={name}><Entry one={one} current={current} contents={contents} width={width} /></td>;
-                    })}
-                  </tr>
-                </Fragment>
-              );
-            })}
+                {names.map((name) => (
+                  <td key={name}>{cellOf(props, run.id, name, width) ?? <span class="quiet">–</span>}</td>
+                ))}
+              </tr>
+            ))}
           </tbody>
         </table>
       </div>

@@ -77,7 +77,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
         </span>
       )}
       <span>
-        {span(one.startTime, one.endTime, now)}
+        <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
         {left !== undefined && <span class="quiet"> · {duration(left)} left</span>}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
@@ -161,6 +161,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const view = query.sort === undefined && trials.length > 1 ? { ...read, sorts: [{ column: 'searcherMetricsVal', descending: !smaller }] } : read;
   const source = useTrialRuns(view, one, trials);
   const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
+  const outside = source.top.filter(({ id }) => !source.rows.loaded().some((run) => run.id === id)).length;
   if (trials.length === 0) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
   return (
     <Workbench
@@ -169,7 +170,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <>
           <h2 class="hidden">Trials</h2>
           <span class="quiet found" role="status">
-            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found`}
+            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
           </span>
         </>
       }

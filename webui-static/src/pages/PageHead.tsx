@@ -12,6 +12,9 @@ interface Props {
   children?: ComponentChildren; // actions
 }
 
+// Titles up to this length, such as "Trial 12", are never cut.
+const SHORT = 16;
+
 // The first labels up to this length are shown, the others are counted.
 const MAX_LABELS = 24;
 
@@ -51,7 +54,7 @@ export function PageHead({ path, end, title, hover, brief = false, facts, labels
         ))}
         {end && <span>/ {end}</span>}
       </p>
-      <h1 title={hover ?? title} style={{ '--length': title.length }}>
+      <h1 class={title.length <= SHORT ? 'short' : ''} title={hover ?? title} style={{ '--length': title.length }}>
         {title}
       </h1>
       {facts && <div class="state-line">{facts}</div>}

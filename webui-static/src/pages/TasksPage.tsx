@@ -11,7 +11,7 @@ import { Loaded } from '../components/Loaded';
 import { StateBadge } from '../components/notes';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
-import { span } from '../format';
+import { span, stateName } from '../format';
 import { useLive } from '../live';
 
 function Launch() {
@@ -52,12 +52,12 @@ const Kind = ({ one }: { one: Task }) =>
     <>{one.kind}</>
   );
 
-// The reason, in red after a failure, and the end of the output, which is no error by itself.
+// The reason, in red after a failure, unless the badge says it, and the end of the output, which is no error by itself.
 function End({ one }: { one: Task }) {
   const { reason, output } = endOf(one);
   return (
     <>
-      <span class={outcome(one) === 'STATE_ERROR' ? 'failed' : ''}>{reason}</span>
+      {reason !== stateName(outcome(one)) && <span class={outcome(one) === 'STATE_ERROR' ? 'failed' : ''}>{reason}</span>}
       {output !== '' && <code class="output quiet">{output}</code>}
     </>
   );

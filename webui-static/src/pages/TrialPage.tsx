@@ -73,7 +73,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
   const now = useNow(!isEnded(trial.state));
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
-    ['', span(trial.startTime, trial.endTime, now)],
+    ['elapsed', span(trial.startTime, trial.endTime, now)],
     ['batches', grouped(trial.totalBatchesProcessed)],
     ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
@@ -127,7 +127,7 @@ function ending(one: Allocation, checkpoints: readonly Checkpoint[] | undefined)
     .join(' · ');
 }
 
-const ATTEMPT_HEADS = ['#Run', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
+const ATTEMPT_HEADS = ['#Attempt', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
 
 function Attempts({ trial }: { trial: Trial }) {
   const live = useLive(
