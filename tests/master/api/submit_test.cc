@@ -1,4 +1,5 @@
 // Submissions are checked against templates, config policies and the cluster. Needs a database.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "common/client/calls.h"
@@ -284,8 +285,11 @@ TEST_CASE("the destination comes from the request, then the cluster's policy, th
     if (desk.experiments() == before) return status.error_message();
     // The core keeps its rows in memory, so the reply does not find them in the database.
     std::int64_t project = 0;
-    REQUIRE(desk.bench.loop.inspect(
-        [&](const core::Core& core) { project = core.experiments().rbegin()->second.project; }));
+    REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
+      ExperimentId newest;
+      for (const auto& [id, experiment] : core.experiments()) newest = std::max(newest, id);
+      project = core.experiments().at(newest).project;
+    }));
     return std::to_string(project);
   };
   CHECK(goes_to() == std::to_string(vision));

@@ -22,7 +22,7 @@ export const comparing = [
       // "0.5 best", "0.4 −0.1": read at once, because the runs report on. The last one may not have reported yet.
       await until(() => {
         const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
-        return row && [...row.cells].every((cell) => !['', '–'].includes(cell.innerText.trim()));
+        return row && [...row.cells].every((cell) => !/^(|–.*)$/.test(cell.innerText.trim()));
       });
       const [cells, column] = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [
         [...row.cells].slice(1).map((cell) => cell.innerText.trim()),

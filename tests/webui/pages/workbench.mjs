@@ -31,9 +31,9 @@ export const workbench = [
       await key.waitFor();
       const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
       assert.equal(await background(swatch), color);
-      await page.getByRole('button', { name: 'Both', exact: true }).click();
       await page.locator('summary', { hasText: `${TRIALS - 1} runs` }).click();
       await page.getByRole('button', { name: 'Hide all', exact: true }).click();
+      await page.getByRole('button', { name: 'Both', exact: true }).click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);
       await page.getByText('No run is shown').waitFor();
     },

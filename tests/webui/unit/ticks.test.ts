@@ -24,6 +24,10 @@ test('ticks of a narrow range have as many digits as make them differ', () => {
   assert.deepEqual(texts(axis('linear', 5e-6, 1.5e-5), 2), ['5e-6', '1e-5', '1.5e-5']);
 });
 
+test('a range has at least three ticks', () => {
+  assert.deepEqual(texts(axis('linear', 0.209, 0.759), 5), ['0.3', '0.4', '0.5', '0.6', '0.7']);
+});
+
 test('ticks of integers are integers', () => {
   assert.deepEqual(texts(axis('linear', 1, 3, { isWhole: true })), ['1', '2', '3']);
   assert.deepEqual(texts(axis('linear', 1, 3)), ['1.0', '1.5', '2.0', '2.5', '3.0']);

@@ -56,7 +56,6 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last</span>}
         {groups
-          .filter((group) => isOne || groups.length === 1 || dashOf(panel, group))
           .map((group) => (
             <span key={group}>
               {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}

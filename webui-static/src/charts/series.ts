@@ -154,8 +154,8 @@ function inOrder(one: Series): Series {
   return { ...one, x: pick(one.x), y: pick(one.y), steps: pick(one.steps) };
 }
 
-// Panels in alphabetical order. Within a panel, trials in the given order;
-// training, validation, other groups.
+// Panels in alphabetical order. Within a panel, trials by length, so that a short curve lies over a long one, then in
+// the given order; training, validation, other groups.
 export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
   const panels = new Map<string, Series[]>();
   for (const [place, source] of sources.entries()) {
@@ -179,6 +179,8 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
       });
     }
   }
+  const ends = new Map<number, number>();
+  for (const { trial, x } of [...panels.values()].flat()) ends.set(trial, Math.max(ends.get(trial) ?? 0, x[x.length - 1] ?? 0));
   return [...panels]
     .map(([name, all]) => ({
       name,
@@ -186,6 +188,7 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
         .map(inOrder)
         .sort(
           (a, b) =>
+            (ends.get(b.trial) ?? 0) - (ends.get(a.trial) ?? 0) ||
             a.place - b.place ||
             groupRank(a.group) - groupRank(b.group) ||
             a.label.localeCompare(b.label),

@@ -10,6 +10,7 @@ interface Tick {
 type Axis = Pick<Dimension, 'kind' | 'words' | 'min' | 'max' | 'isWhole'>;
 
 const DIGITS = [1, 2, 5];
+const LEAST_TICKS = 3;
 // Tolerance of a bound that is the result of a power, as a part of a step.
 const NEAR = 1e-9;
 // Axes whose greatest value is outside of these have exponents, as in the tables.
@@ -37,9 +38,12 @@ function texts(values: readonly number[], step: number): string[] {
 
 function linear(axis: Axis, count: number): Tick[] {
   const { min, max, isWhole } = axis;
-  const step = Math.max(roundStep((max - min) / count), isWhole ? 1 : 0);
-  const first = Math.ceil(min / step - NEAR);
-  const last = Math.floor(max / step + NEAR);
+  const least = isWhole ? 1 : 0;
+  const inside = (step: number): [number, number] => [Math.ceil(min / step - NEAR), Math.floor(max / step + NEAR)];
+  let step = Math.max(roundStep((max - min) / count), least);
+  let [first, last] = inside(step);
+  // The next smaller step where a range holds too few of this one.
+  if (last - first + 1 < Math.min(LEAST_TICKS, count)) [first, last] = inside((step = Math.max(roundStep(step * 0.4), least)));
   const values = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => (first + at) * step);
   const all = texts(values, step);
   return values.map((value, at) => ({ at: share(axis, value), text: all[at] ?? '' }));

@@ -65,8 +65,8 @@ const slotsText = (value: number): string => metric(Number(value.toPrecision(2))
 // Above a bar: one too low to be seen has a text too.
 const barText = (value: number): string => (value < 0.1 ? '<0.1' : slotsText(value));
 
-// Begin of what is drawn of a partly recorded interval, in intervals; a small part stays visible.
-const LEAST = 0.03;
+// Begin of what is drawn of a partly recorded interval, in intervals; a part stays visible.
+const LEAST = 0.15;
 const drawnFrom = ({ fromMs, toMs }: Cell, sinceMs: number, at: number): number => at + Math.min(1 - LEAST, (sinceMs - fromMs) / Math.max(1, toMs - fromMs));
 
 interface Props {
@@ -99,17 +99,24 @@ export function UsageChart({ cells, by, keys }: Props) {
     })
     .join('');
   const gap = cells.length > width / 6 ? 0 : 1;
+  // Intervals before the first one of which something is known.
+  const unknown = Math.max(0, cells.findIndex(({ total, capacity }) => total > 0 || capacity > 0));
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
         {marks.map((tick) => (
           <g key={tick}>
-            <line class="rung" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
+            <line class="grid" x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} />
             <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
               {metric(tick)}
             </text>
           </g>
         ))}
+        {unknown > 0 && (
+          <rect class="unrecorded" x={LEFT} width={x(unknown) - LEFT} y={TOP} height={HEIGHT - BOTTOM - TOP}>
+            <title>not recorded</title>
+          </rect>
+        )}
         {bars.map(({ cell, sinceMs, heights }, at) => {
           let below = 0;
           const left = x(drawnFrom(cell, sinceMs, at));
@@ -136,8 +143,9 @@ export function UsageChart({ cells, by, keys }: Props) {
                 );
               })}
               {wide && below > 0 && (
-                <text x={(left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor="middle">
+                <text x={sinceMs > cell.fromMs ? right : (left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor={sinceMs > cell.fromMs ? 'end' : 'middle'}>
                   {barText(average(cell.total, sinceMs, cell.toMs))}
+                  {sinceMs > cell.fromMs && ` since ${minuteText(sinceMs)}`}
                 </text>
               )}
             </g>

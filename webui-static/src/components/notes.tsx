@@ -28,11 +28,11 @@ export function ErrorNote({ error, retry }: ErrorProps) {
   );
 }
 
-// With a progress, the badge of a running trial or experiment has a line of that length.
+// The progress of a running trial or experiment is the title of the badge.
 export function StateBadge({ state, progress }: { state: string; progress?: number | undefined }) {
   const part = progress !== undefined && stateTone(state) === 'busy' ? percent(progress) : undefined;
   return (
-    <span class={`state state-${stateTone(state)}`} title={part} style={part ? { '--done': part } : undefined}>
+    <span class={`state state-${stateTone(state)}`} title={part}>
       {stateName(state)}
     </span>
   );

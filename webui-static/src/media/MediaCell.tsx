@@ -88,7 +88,7 @@ function Histogram({ one, content }: { one: Media; content: Uint8Array }) {
         {metric(left).replace('-', '−')}
       </text>
       <text x={0} y={10}>
-        at most {grouped(top)}
+        max count {grouped(top)}
       </text>
       <text x={CELL_WIDTH} y={BASE + 13} class="end">
         {metric(right).replace('-', '−')}

@@ -162,7 +162,8 @@ export function Panels(props: Props) {
       ))}
     </div>
   );
-  const tools = rows.length > 1 && <Menu label={counted(drawn.length, 'run')}>{drawing}</Menu>;
+  // Beside a table the eyes of its rows do the same.
+  const tools = props.keyed && rows.length > 1 && <Menu label={counted(drawn.length, 'run')}>{drawing}</Menu>;
   // By trial: charts of hyperparameters and of the search are about trials.
   const byTrial = new Map(rows.flatMap((run) => (run.trial && colors.has(run.id) ? [[run.trial.id, colors.get(run.id) ?? ''] as const] : [])));
   return (

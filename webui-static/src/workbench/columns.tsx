@@ -119,7 +119,7 @@ const FIXED: Column[] = [
   },
   { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
   count('batches', 'Batches', 88, 'trial'),
-  { key: 'startTime', title: 'Started', width: 104, cell: (run) => <Time at={valueOf(run, 'startTime') as string} /> },
+  { key: 'startTime', title: 'Started', width: 104, cell: (run) => (run.state === 'STATE_QUEUED' ? '' : <Time at={valueOf(run, 'startTime') as string} />) },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
   {
     key: 'duration',

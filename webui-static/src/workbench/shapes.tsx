@@ -14,7 +14,7 @@ const ID_PADDING = 26;
 const ID_DIGIT = 7.5;
 const ID_LEAST = 48;
 // Width of the id where labels of groups have no other column, and the most that a column takes of the room beside a name.
-const LABEL_WIDTH = 160;
+const LABEL_WIDTH = 104;
 const MOST_WIDTH = 180;
 
 const iconOf = (run: Run) => <StateIcon state={run.state} progress={partOf(run)} />;
