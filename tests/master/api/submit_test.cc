@@ -21,6 +21,13 @@
 namespace det::api {
 namespace {
 
+/// Returns the experiment with the greatest id; there must be one.
+const core::Experiment& newest_in(const core::Core& core) {
+  ExperimentId newest;
+  for (const auto& [id, experiment] : core.experiments()) newest = std::max(newest, id);
+  return core.experiments().at(newest);
+}
+
 constexpr const char* kPlain = "name: x\nentrypoint: run\nsearcher: {name: single, metric: loss}\n";
 
 struct Desk {
@@ -285,11 +292,7 @@ TEST_CASE("the destination comes from the request, then the cluster's policy, th
     if (desk.experiments() == before) return status.error_message();
     // The core keeps its rows in memory, so the reply does not find them in the database.
     std::int64_t project = 0;
-    REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
-      ExperimentId newest;
-      for (const auto& [id, experiment] : core.experiments()) newest = std::max(newest, id);
-      project = core.experiments().at(newest).project;
-    }));
+    REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) { project = newest_in(core).project; }));
     return std::to_string(project);
   };
   CHECK(goes_to() == std::to_string(vision));
