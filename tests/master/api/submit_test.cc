@@ -1,6 +1,7 @@
 // Submissions are checked against templates, config policies and the cluster. Needs a database.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "common/client/calls.h"
 #include "det/status.pb.h"
@@ -329,15 +330,15 @@ TEST_CASE("queue changes cannot bypass a policy") {
   (void)desk.create(std::string(kPlain) + "resources: {priority: 42}\n", &response);
   (void)desk.create(std::string(kPlain) + "resources: {priority: 5}\n", &response);
   REQUIRE(desk.set_policies("constraints: {priority_limit: 40, resources: {max_slots: 4}}\n").ok());
-  std::vector<std::string> jobs;
+  std::map<ExperimentId, std::string> jobs;
   REQUIRE(desk.bench.loop.inspect([&](const core::Core& core) {
-    for (const auto& [id, experiment] : core.experiments()) jobs.push_back(experiment.job_id);
+    for (const auto& [id, experiment] : core.experiments()) jobs[id] = experiment.job_id;
   }));
   REQUIRE(jobs.size() == 2);
   const auto told = [&](auto change) {
     v1::UpdateJobQueueRequest request;
     v1::QueueControl* control = request.add_updates();
-    control->set_job_id(jobs[0]);
+    control->set_job_id(jobs.begin()->second);
     change(control);
     v1::UpdateJobQueueResponse nothing;
     return desk.call(v1::JobService::UpdateJobQueue, request, &nothing).error_message();
@@ -349,7 +350,7 @@ TEST_CASE("queue changes cannot bypass a policy") {
   CHECK_THAT(told([](auto* control) { control->set_max_slots(5); }),
              Catch::Contains("max_slots must be at most 4, the limit set by config policy:1:58, not 5"));
   CHECK_THAT(told([](auto* control) { control->set_max_slots(0); }), Catch::Contains("not 0 (no limit)"));
-  CHECK_THAT(told([&](auto* control) { control->set_ahead_of(jobs[1]); }),
+  CHECK_THAT(told([&](auto* control) { control->set_ahead_of(jobs.rbegin()->second); }),
              Catch::Contains("not 5, that of the job it would stand beside"));
   CHECK(told([](auto* control) { control->set_priority(40); }).empty());
   CHECK(told([](auto* control) { control->set_max_slots(4); }).empty());
