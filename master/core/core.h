@@ -110,6 +110,7 @@ class Core {
   // Read access for the API and for the invariants. Live objects only: ended experiments, commands and
   // allocations are in the store. References are valid until the next step.
 
+  /// In no particular order.
   const std::unordered_map<ExperimentId, Experiment>& experiments() const;
   /// All trials of live experiments, ended ones included, in no particular order.
   const std::unordered_map<TrialId, Trial>& trials() const;

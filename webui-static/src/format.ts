@@ -99,10 +99,13 @@ const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
 // "27 Nov" in UTC.
 export const dayMonth = (ms: number): string => `${new Date(ms).getUTCDate()} ${MONTHS[new Date(ms).getUTCMonth()]}`;
 
+// "15:20" in local time.
+export const minute = (ms: number): string => clock(new Date(ms).toISOString()).slice(0, 'hh:mm'.length);
+
 // "27 Nov 15:20" in local time.
 export function dayTime(ms: number): string {
   const d = new Date(ms);
-  return `${d.getDate()} ${MONTHS[d.getMonth()]} ${clock(d.toISOString()).slice(0, 'hh:mm'.length)}`;
+  return `${d.getDate()} ${MONTHS[d.getMonth()]} ${minute(ms)}`;
 }
 
 // "Nov 2026" in UTC.

@@ -73,6 +73,7 @@ export const trial = [
       await page.getByLabel('Until').fill('noon');
       await page.getByLabel('Until').press('Enter');
       await page.locator('.moments input[aria-invalid="true"]').waitFor();
+      await page.getByRole('alert').filter({ hasText: 'Write a time as' }).waitFor();
       await page.getByLabel('Until').fill('');
       assert.equal(await page.locator('.moments input[aria-invalid="true"]').count(), 0);
       await audit('log-time');

@@ -1,7 +1,7 @@
 // Slots in use over the last hour: one bar per minute, as high as the part of the slots that were in use.
 import { held } from '../calls/usage';
 import { average, fromHeld, lastHour } from './held';
-import { clock, metric } from '../format';
+import { clock, metric, minute } from '../format';
 import { useLive } from '../live';
 import { useMinute } from '../components/clock';
 
@@ -10,8 +10,6 @@ const CELLS = 60;
 const WIDTH = 240;
 const HEIGHT = 32;
 const GAP_MS = 10_000;
-
-const minuteOf = (ms: number): string => clock(new Date(ms).toISOString()).slice(0, 'hh:mm'.length);
 
 // Running allocations have no end, so the strip moves on without another request.
 export function SlotStrip() {
@@ -53,9 +51,9 @@ export function SlotStrip() {
         })}
       </svg>
       <div class="strip-axis quiet" aria-hidden="true">
-        <span>{minuteOf(toMs - SPAN_MS)}</span>
-        <span>{minuteOf(toMs - SPAN_MS / 2)}</span>
-        <span>{minuteOf(toMs)}</span>
+        <span>{minute(toMs - SPAN_MS)}</span>
+        <span>{minute(toMs - SPAN_MS / 2)}</span>
+        <span>{minute(toMs)}</span>
       </div>
     </figure>
   );

@@ -1,6 +1,6 @@
 // Slot usage over time: a stacked bar per interval and a line for the available slots.
 import { useWidth } from '../components/width';
-import { clock, dayMonth, metric, monthYear } from '../format';
+import { dayMonth, metric, minute, monthYear } from '../format';
 import { available, usageStart } from './account';
 import { average, type By, type Cell } from './held';
 
@@ -42,11 +42,9 @@ export function timeTicks(fromMs: number, toMs: number, count: number): number[]
   return out;
 }
 
-const minuteText = (ms: number): string => clock(new Date(ms).toISOString()).slice(0, 'hh:mm'.length);
-
 // "26 Nov" of a day, "Nov 2026" of a month, "14:05" of a shorter interval.
 const nameOf = ({ label, fromMs }: Cell): string =>
-  label === '' ? minuteText(fromMs) : label.length === 'yyyy-mm'.length ? monthYear(Date.parse(label)) : dayMonth(Date.parse(label));
+  label === '' ? minute(fromMs) : label.length === 'yyyy-mm'.length ? monthYear(Date.parse(label)) : dayMonth(Date.parse(label));
 
 // Places on the axis with their texts: the middle of days and months, round times and the end of shorter intervals.
 function axisTexts(cells: readonly Cell[], x: (at: number) => number, width: number): [number, string, 'middle' | 'end'][] {
@@ -58,7 +56,7 @@ function axisTexts(cells: readonly Cell[], x: (at: number) => number, width: num
     return cells.flatMap((cell, at): [number, string, 'middle'][] => ((cells.length - 1 - at) % every === 0 ? [[x(at + 0.5), nameOf(cell), 'middle']] : []));
   const place = (ms: number): number => x(((ms - first.fromMs) / (last.toMs - first.fromMs)) * cells.length);
   const round = timeTicks(first.fromMs, last.toMs, most).filter((ms) => place(ms) < width - RIGHT - APART && place(ms) > LEFT);
-  return [...round.map((ms): [number, string, 'middle'] => [place(ms), minuteText(ms), 'middle']), [width - RIGHT, minuteText(last.toMs), 'end']];
+  return [...round.map((ms): [number, string, 'middle'] => [place(ms), minute(ms), 'middle']), [width - RIGHT, minute(last.toMs), 'end']];
 }
 
 const slotsText = (value: number): string => metric(Number(value.toPrecision(2)));
@@ -125,7 +123,7 @@ export function UsageChart({ cells, by, keys }: Props) {
             <g key={cell.fromMs}>
               <title>
                 {nameOf(cell)}
-                {sinceMs > cell.fromMs && ` since ${minuteText(sinceMs)}`}: {slotsText(average(cell.total, sinceMs, cell.toMs))}
+                {sinceMs > cell.fromMs && ` since ${minute(sinceMs)}`}: {slotsText(average(cell.total, sinceMs, cell.toMs))}
                 {cell.capacity > 0 && ` of ${slotsText(available(cell))}`} slots
               </title>
               {heights.map((value, place) => {
@@ -145,7 +143,7 @@ export function UsageChart({ cells, by, keys }: Props) {
               {wide && below > 0 && (
                 <text x={sinceMs > cell.fromMs ? right : (left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor={sinceMs > cell.fromMs ? 'end' : 'middle'}>
                   {barText(average(cell.total, sinceMs, cell.toMs))}
-                  {sinceMs > cell.fromMs && ` since ${minuteText(sinceMs)}`}
+                  {sinceMs > cell.fromMs && ` since ${minute(sinceMs)}`}
                 </text>
               )}
             </g>

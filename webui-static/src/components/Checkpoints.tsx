@@ -11,6 +11,7 @@ import { Empty } from './Empty';
 import { Register } from './Register';
 import { Loaded } from './Loaded';
 import { StateBadge } from './notes';
+import { CopyText } from './Copy';
 import { Facts } from './Tabs';
 import { Time } from './Time';
 
@@ -84,15 +85,7 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
       )}
       <Facts
         facts={[
-          [
-            'ID',
-            <>
-              <code>{one.uuid}</code>{' '}
-              <button type="button" class="plain" aria-label={`Copy the ID ${one.uuid}`} onClick={() => void navigator.clipboard?.writeText(one.uuid)}>
-                Copy
-              </button>
-            </>,
-          ],
+          ['ID', <CopyText text={one.uuid} what={`the ID ${one.uuid}`} />],
           ['Path on the cluster', one.storagePath && <code>{one.storagePath}</code>],
         ]}
       />

@@ -54,10 +54,16 @@ function Moment({ name, label }: { name: 'since' | 'until'; label: string }) {
         title="A date and time, or a time of this day"
         autocomplete="off"
         aria-invalid={bad.value}
+        aria-errormessage={bad.value ? `${name}-problem` : undefined}
         defaultValue={isTime(query[name]) ? dateTime(query[name]) : ''}
         onInput={() => (bad.value = false)}
         onChange={(e) => set(e.currentTarget.value)}
       />
+      {bad.value && (
+        <span class="field-error" role="alert" id={`${name}-problem`}>
+          Write a time as 2026-11-27 20:04:34, or 20:04 for this day.
+        </span>
+      )}
     </label>
   );
 }

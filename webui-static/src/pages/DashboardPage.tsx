@@ -5,7 +5,7 @@ import { SlotStrip } from '../cluster/SlotStrip';
 import { UseBar, useAgents, useOf, useUnfinished } from '../cluster/use';
 import { Name } from '../components/Name';
 import { ErrorNote, StateBadge } from '../components/notes';
-import { metricFormat, RunningCards, type MetricFormat } from '../cluster/RunningCards';
+import { metricFormat, RunningCards, type MetricFormat } from '../components/RunningCards';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
 import { isEnded } from '../format';

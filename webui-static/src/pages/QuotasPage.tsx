@@ -143,7 +143,7 @@ export function QuotasPage() {
                   <td class="share">
                     <progress max={Math.max(1, one.limit)} value={one.used} aria-label={`${amountText(one.resource, one.used)} of ${amountText(one.resource, one.limit)} used`} />
                   </td>
-                  <td class="row-actions">{admin && <Actions one={one} reload={live.reload} />}</td>
+                  <td>{admin && <Actions one={one} reload={live.reload} />}</td>
                 </tr>
               ))}
             </Table>

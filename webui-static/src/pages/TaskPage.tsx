@@ -78,7 +78,7 @@ export function TaskPage({ id }: { id: string }) {
             facts={
               <>
                 <StateBadge state={outcome(one)} />
-                {/* The output is in the log below, and a badge says that the task was killed or succeeded. */}
+                {/* Only a failure has a reason here: the badge names the other ends, and the log below has the output. */}
                 {outcome(one) === 'STATE_ERROR' && <span class="reason failed">{endOf(one).reason}</span>}
               </>
             }

@@ -160,7 +160,7 @@ function Row({ one, place, reload }: { one: Webhook; place: string; reload: () =
           {one.outcome || 'None yet'} {one.attempted && <Time at={one.attempted} />}
           {tested.value && <div role="status">Test delivered</div>}
         </td>
-        <td class="row-actions">
+        <td>
           <Actions one={one} busy={busy} test={test} reload={reload} />
         </td>
       </tr>

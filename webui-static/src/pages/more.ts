@@ -6,7 +6,7 @@ export { Profiler } from '../charts/Profiler';
 export { SearchView } from '../charts/SearchView';
 export { MediaPanel } from '../media/MediaPanel';
 export { TrialFiles } from '../media/TrialFiles';
-export { CodeView } from '../compare/CodeView';
+export { CodeView } from '../components/CodeView';
 export { ClusterPage } from './ClusterPage';
 export { ComparePage } from './ComparePage';
 export { ContinuePage } from './ContinuePage';

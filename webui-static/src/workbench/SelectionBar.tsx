@@ -10,7 +10,7 @@ const AT_ONCE = 6;
 
 type Chosen = Signal<ReadonlyMap<number, Run>>;
 
-export interface SelectionWork {
+interface SelectionWork {
   busy: Signal<boolean>;
   refusals: Signal<string[]>; // "ID: reason"
   // Calls `one` for each id, then clears the selection.

@@ -4,10 +4,10 @@ import { bytes } from '../format';
 import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
 import { colored } from '../syntax';
-import { useAbove } from '../components/above';
-import { Empty } from '../components/Empty';
-import { Files } from '../components/Files';
-import { Loaded } from '../components/Loaded';
+import { useAbove } from './above';
+import { Empty } from './Empty';
+import { Files } from './Files';
+import { Loaded } from './Loaded';
 
 // Longer files are truncated.
 const MAX_LINES = 20000;

@@ -4,9 +4,9 @@ import { paths } from '../address';
 import { duration, isEnded, metricColumn, progressOf, remaining, span } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
-import { useNow } from '../components/clock';
-import { Name } from '../components/Name';
-import { Progress, StateBadge } from '../components/notes';
+import { useNow } from './clock';
+import { Name } from './Name';
+import { Progress, StateBadge } from './notes';
 
 // Points of a sparkline, and least milliseconds between requests for them.
 const POINTS = 60;
