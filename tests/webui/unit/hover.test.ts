@@ -1,6 +1,7 @@
-// Values at the pointer of a chart.
+// Values at the pointer of a chart, and labels at the ends of its curves.
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { longest, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -65,4 +66,43 @@ test('rows of a panel with one group leave the group out', () => {
   assert.deepEqual(labels([series('a · b · validation', 'validation'), series('c · validation (val_x)', 'validation')]), ['a · b', 'c']);
   assert.deepEqual(labels([series('a · training', 'training'), series('a · validation', 'validation')]), ['a · training', 'a · validation']);
   assert.deepEqual(labels([series('training', 'training'), series('training (x)', 'training')]), ['training', 'training (x)']);
+});
+
+test('labels beside a plot are lines of text near the ends of their curves, without overlap and within its height', () => {
+  assert.deepEqual(spread([50, 100], 200), [50, 100]);
+  assert.deepEqual(spread([50, 50, 52, 150], 200), [38.666666666666664, 50.666666666666664, 62.666666666666664, 150]);
+  assert.deepEqual(spread([0, 1], 200), [6, 18]);
+  assert.deepEqual(spread([199, 200], 200), [182, 194]);
+  assert.deepEqual(spread([], 200), []);
+});
+
+test('a curve that ends within the plot has its label there, unless it would cover another one', () => {
+  const ends = [
+    { text: '1', x: 300, y: 40 },
+    { text: '2', x: 120, y: 80 },
+    { text: '3', x: 122, y: 84 },
+    { text: '4', x: 294, y: 40 },
+  ];
+  assert.deepEqual(
+    placedLabels(ends, 300, 200).map(({ text, left, middle }) => [text, left, middle]),
+    [
+      ['1', 306, 34],
+      ['4', 306, 46],
+      ['2', 126, 80],
+    ],
+  );
+});
+
+test('a trial has one label, at the end of its longest curve, and many trials have none', () => {
+  const ends = [
+    { place: 0, x: 5, y: 1 },
+    { place: 1, x: 9, y: 1 },
+    { place: 0, x: 9, y: 2 },
+    { place: 1, x: 9, y: 3 },
+  ];
+  assert.deepEqual(longest(ends), [ends[2], ends[1]]);
+  assert.ok(roomFor(['1', '12']) > roomFor(['1', '2']));
+  assert.equal(roomFor(['1']), 0);
+  assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
+  assert.equal(roomFor(['1', '123456789']), 0);
 });

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
+import { Icon } from '../components/Icon';
 import { SearchField } from '../components/SearchField';
 import { counted } from '../format';
 import { sectionsOf, type Section } from './facts';
@@ -66,6 +67,7 @@ export function Finder({ panels, shown }: Props) {
   return (
     <div class="finder" ref={host} onFocusIn={() => (open.value = true)}>
       <SearchField label="Find metrics" placeholder={`${shown.length}/${counted(panels.length, 'metric')}`} value={query.find ?? ''} say={(find) => setQuery({ find })} />
+      <Icon name="down" />
       {open.value && (
         <div class="tool-body finder-list" role="group" aria-label="Metrics shown">
           {sectionsOf(listed).map((section) => (

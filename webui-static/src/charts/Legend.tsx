@@ -6,6 +6,7 @@ import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { counted, metric, digits } from '../format';
+import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
 const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
@@ -46,18 +47,19 @@ function spreadText({ mean, deviation }: { mean: number; deviation: number }): s
 }
 
 // Trials without a curve have no entry.
-export function TrialKey({ curves, panels }: { curves: readonly { id: number; name: string; color: string }[]; panels: readonly Panel[] }) {
+export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels: readonly Panel[] }) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
   return (
     <Line
       label="Trials shown"
-      entries={known.map(({ id, name, color }) => (
+      entries={known.map(({ id, name, tag = '', color }) => (
         <li key={id}>
           <Swatch color={color} />{' '}
           <a href={paths.trial(id)} title={name}>
             <Name text={name} />
           </a>
+          {!name.startsWith(`trial ${tag}`) && <span class="quiet"> {tag}</span>}
         </li>
       ))}
     />

@@ -7,6 +7,7 @@ import { axisNumber, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
+import { drawEnds, roomFor } from './ends';
 import { dashOf } from './facts';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
@@ -40,6 +41,7 @@ export interface ChartProps {
   panel: Panel;
   look: Look;
   colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: the first one
+  tags?: readonly string[] | undefined; // by place: short names at the ends of the curves
   zoom: (from: number, to: number) => void; // in axis units
   trials?: number | undefined; // that are drawn; some may not have the metric
   smallerIsBetter?: boolean | undefined; // the title of the objective's chart has its best value
@@ -77,6 +79,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   const count = panel.series.length;
   const dotted = count <= DOTTED_SERIES;
   const many = count > MANY_SERIES;
+  const tags = colorsAreTrials(props) ? (props.tags ?? []) : [];
+  const tagRoom = roomFor(tags);
   let focused: number | undefined;
   const lines = panel.series.map((series, i) => ({
     label: series.label,
@@ -101,7 +105,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     width,
     height: heightOf(look),
     bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: tint(line.stroke ?? '') })),
-    padding: [TOP_PADDING, RIGHT, null, 0],
+    padding: [TOP_PADDING, Math.max(RIGHT, tagRoom), null, 0],
     cursor: {
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
       sync: { key: 'metrics' },
@@ -147,6 +151,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     ],
     series: [{ label: look.axis }, ...lines, ...raw, ...edges, ...members],
     hooks: {
+      draw: tagRoom > 0 ? [(plot: uPlot) => drawEnds(plot, panel, tags, props.colors ?? [], card)] : [],
       setSelect: [
         (plot: uPlot) => {
           if (plot.select.width < 8) return;
@@ -248,6 +253,7 @@ export function MetricChart(props: ChartProps) {
   const theme = useColors();
   const shape = [
     ...[...panel.series, ...(panel.members ?? [])].map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
+    props.tags?.join(),
     theme,
     isBanded(panel),
     isPoint(panel),

@@ -82,6 +82,7 @@ export interface Curve {
   id: number; // of the trial
   startTime?: string | null | undefined;
   name: string;
+  tag?: string; // at the end of its curves: the id of its row
   color: string; // '': that of the trial's id
 }
 
@@ -223,6 +224,7 @@ export function Metrics(props: Props) {
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
   const plain = useMemo(() => colorsOf([ids[0] ?? 0])[0] ?? '', [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
+  const tags = curves.map(({ tag = '' }) => tag);
   const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
     <div class={`charts charts-${size}`} ref={of ?? null} onDblClick={() => zoom && setQuery({ zoom: '' })}>
       {own.map((panel) => (
@@ -231,6 +233,7 @@ export function Metrics(props: Props) {
           panel={panel}
           look={drawnLook}
           colors={groups?.colors ?? colors}
+          tags={groups || single || system ? undefined : tags}
           text={system ? machineText : undefined}
           trials={groups || single ? undefined : curves.length}
           smallerIsBetter={objective && [objective.metric, panelName('validation', objective.metric)].includes(panel.name) ? objective.smallerIsBetter : undefined}

@@ -7,7 +7,7 @@ import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
 import { counted } from '../format';
 import { experimentTitle } from '../workbench/runs';
-import { onlyDiffering, type Cell, type Section } from './rows';
+import { onlyDiffering, type Cell, type Row, type Section } from './rows';
 import type { Subject } from './subjects';
 
 // Name and id of a run in one line; below a trial the name and id of its experiment, if `isNamed`.
@@ -69,20 +69,27 @@ interface Props {
 
 // Most characters of the names of rows beside the values, pixels of one, and the padding.
 const MAX_NAME = 34;
-const CHARACTER = 7;
+const CHARACTER = 7.5;
 const PADDING = 24;
-// Pixels of the column of a subject.
-const LEAST = 120;
+// Pixels of the column of a subject. The least is that of its head.
+const LEAST = 84;
 const MOST = 320;
+// Characters of a value that is not broken; a longer one has several lines.
+const WHOLE = 14;
 // Below this width the differences are on a line of their own.
 const NARROW = 180;
 
-// The width of the names, which have 46 % of the table at most, less beside many subjects, and the width of a subject:
-// whole columns fill the table, because a part of one tells nothing.
-function widths(width: number, subjects: number, characters: number): { names: number; subject: number } {
+// The most characters of a cell in the rows that differ.
+const longestOf = (rows: readonly Row[]): number =>
+  Math.max(0, ...rows.filter(({ differs }) => differs).flatMap(({ cells }) => cells.flatMap(({ text, difference }) => [text.length, difference.length])).filter((length) => length <= WHOLE));
+
+// The width of the names, which have 46 % of the table at most, less beside many subjects, and the width of a subject,
+// which holds its values: whole columns fill the table, because a part of one tells nothing.
+function widths(width: number, subjects: number, characters: number, longest: number): { names: number; subject: number; hidden: number } {
   const names = Math.floor(Math.min(Math.max(0.22, 0.46 - 0.04 * subjects) * width, CHARACTER * characters + PADDING));
-  const visible = Math.min(subjects, Math.max(1, Math.floor((width - names) / LEAST)));
-  return { names, subject: Math.min(MOST, (width - names) / visible) };
+  const least = Math.max(LEAST, CHARACTER * longest + PADDING);
+  const visible = Math.min(subjects, Math.max(1, Math.floor((width - names) / least)));
+  return { names, subject: Math.min(MOST, (width - names) / visible), hidden: subjects - visible };
 }
 
 // The sections' rows that differ, or all of them as the switch says.
@@ -95,7 +102,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const rows = sections.flatMap((section) => section.rows);
   const names = Math.min(MAX_NAME, Math.max(8, ...shown.flatMap((section) => section.rows.map(({ name }) => name.length))));
   const [host, width] = useWidth<HTMLDivElement>();
-  const sizes = widths(width, all.length, names);
+  const sizes = widths(width, all.length, names, longestOf(shown.flatMap((section) => section.rows)));
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
@@ -110,8 +117,9 @@ export function CompareTable({ label, all, sections, tools }: Props) {
             </span>
           </label>
         )}
+        {sizes.hidden > 0 && <span class="quiet">{sizes.hidden} more to the right</span>}
       </div>
-      <div class={`table-frame compare ${sizes.subject < NARROW ? 'narrow' : ''}`} role="region" aria-label={label} tabIndex={0} ref={host}>
+      <div class={`table-frame compare ${sizes.subject < NARROW ? 'narrow' : ''} ${sizes.hidden === 0 ? 'whole' : ''}`} role="region" aria-label={label} tabIndex={0} ref={host}>
         <table style={{ '--subjects': all.length, '--names': `${sizes.names}px`, '--width': `${sizes.names + all.length * sizes.subject}px` }}>
           <thead>
             <tr>

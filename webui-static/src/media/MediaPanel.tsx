@@ -3,15 +3,15 @@
 import { grouped } from '../format';
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { paths, useQuery } from '../address';
 import { media, type Media } from '../calls/media';
 import type { Curve } from '../charts/Metrics';
 import { Empty } from '../components/Empty';
-import { Icon } from '../components/Icon';
 import { Loaded } from '../components/Loaded';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
+import { useWidth } from '../components/width';
 import { useLive } from '../live';
 import { onPhone } from '../phone';
 import { Contents } from './contents';
@@ -22,8 +22,9 @@ import { Wall } from './Wall';
 const RELOAD_GAP_MS = 2000;
 const WANT_GAP_MS = 60;
 const MAX_NEAR = 20_000; // entries around the current step to load
-const SCROLL_SHARE = 0.6; // of the width of a table, by a button
 const CARD_WIDTH = 240; // pixels of an image, at most
+const RUN_WIDTH = 202; // pixels of the column of runs, and the least ones of another column, with their padding
+const CELL_WIDTH = 186;
 const MAX_TABLE = 8; // runs; images of more are shown as a wall, on a phone those of any
 
 export interface Props {
@@ -94,42 +95,6 @@ function Entry({ one, current, contents, width }: { one: Media; current: number;
   );
 }
 
-// Scrolls a frame that is narrower than its table. Without hidden columns there are no buttons.
-function ColumnScroll({ frame }: { frame: { current: HTMLDivElement | null } }) {
-  const hidden = useSignal({ left: false, right: false });
-  useLayoutEffect(() => {
-    const element = frame.current;
-    if (!element) return;
-    const measure = (): void => {
-      const { scrollLeft, scrollWidth, clientWidth } = element;
-      const next = { left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1 };
-      if (next.left !== hidden.value.left || next.right !== hidden.value.right) hidden.value = next;
-    };
-    measure();
-    element.addEventListener('scroll', measure, { passive: true });
-    const observer = new ResizeObserver(measure);
-    for (const one of [element, element.firstElementChild]) if (one) observer.observe(one);
-    return () => {
-      element.removeEventListener('scroll', measure);
-      observer.disconnect();
-    };
-  }, []);
-  const { left, right } = hidden.value;
-  if (!left && !right) return null;
-  const scroll = (by: number): void => frame.current?.scrollBy({ left: by * frame.current.clientWidth * SCROLL_SHARE, behavior: 'smooth' });
-  return (
-    <div class="column-scroll" role="group" aria-label="Columns">
-      <span class="quiet">More columns</span>
-      <button type="button" aria-label="Scroll to the left" disabled={!left} onClick={() => scroll(-1)}>
-        <Icon name="left" />
-      </button>
-      <button type="button" aria-label="Scroll to the right" disabled={!right} onClick={() => scroll(1)}>
-        <Icon name="right" />
-      </button>
-    </div>
-  );
-}
-
 interface TableProps {
   rows: readonly Curve[];
   names: readonly string[];
@@ -159,8 +124,8 @@ const RunOf = ({ id, name, color }: Curve) => (
 
 const styleOf = ({ color }: Curve) => (color === '' ? undefined : { '--run': color });
 
-// On a phone the media of a run are below its name.
-const MediaCards = (props: TableProps) => (
+// The media of a run below its name, where a table would be wider than the page.
+const MediaCards = (props: TableProps & { width: number }) => (
   <ul class="plain-list media-cards">
     {props.rows.map((run) => (
       <li key={run.id} data-trial={run.id} ref={props.observe} style={styleOf(run)}>
@@ -168,7 +133,7 @@ const MediaCards = (props: TableProps) => (
           <RunOf {...run} />
         </p>
         {props.names.map((name) => {
-          const cell = cellOf(props, run.id, name, CARD_WIDTH);
+          const cell = cellOf(props, run.id, name, props.width);
           return (
             cell !== undefined && (
               <section key={name} aria-label={name}>
@@ -186,12 +151,16 @@ const MediaCards = (props: TableProps) => (
 function MediaTable(props: TableProps) {
   const { rows, names, observe } = props;
   const width = rows.length > 30 ? 64 : rows.length > MAX_TABLE ? 120 : CARD_WIDTH; // many runs: more of them in sight
-  const frame = useRef<HTMLDivElement>(null);
-  if (onPhone()) return <MediaCards {...props} />;
+  const [host, room] = useWidth<HTMLDivElement>();
+  if (room < RUN_WIDTH + names.length * CELL_WIDTH)
+    return (
+      <div ref={host}>
+        <MediaCards {...props} width={onPhone() ? CARD_WIDTH : CELL_WIDTH - 26} />
+      </div>
+    );
   return (
-    <>
-      <ColumnScroll frame={frame} />
-      <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0} ref={frame}>
+    <div ref={host}>
+      <div class="table-frame" role="region" aria-label="Media by run and name" tabIndex={0}>
         <table class="media-table">
           <thead>
             <tr>
@@ -217,7 +186,7 @@ function MediaTable(props: TableProps) {
           </tbody>
         </table>
       </div>
-    </>
+    </div>
   );
 }
 

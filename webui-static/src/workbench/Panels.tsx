@@ -62,7 +62,7 @@ function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] 
     const id = trialOf(run) ?? first.get(run.id);
     if (id === undefined) return [];
     const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
-    return [{ id, name: run.label, startTime, color: colors.get(run.id) ?? '' }];
+    return [{ id, name: run.label, tag: String(run.id), startTime, color: colors.get(run.id) ?? '' }];
   });
 }
 

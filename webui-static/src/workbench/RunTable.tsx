@@ -22,6 +22,8 @@ export type Item = { run: Run; group?: undefined } | { group: Group; run?: undef
 
 // Rows rendered above and below the visible ones.
 const MARGIN = 8;
+// The margin follows this long after the first paint.
+const FIRST_LOOK_MS = 50;
 // Least width for columns that scroll beside the pinned ones.
 const SCROLLING_WIDTH = 180;
 // Height of the head with the borders of the frame; a table with more rows than this shows at least as much.
@@ -32,13 +34,14 @@ const LEAST_HEIGHT = 128;
 const PHONE_HEIGHT = 62;
 const rowHeight = (): number => (onPhone() ? PHONE_HEIGHT : density.value === 'dense' ? 26 : 34);
 
-interface Props extends Omit<RowProps, 'height'>, Pick<HeadProps, 'sorts' | 'sort' | 'all' | 'showAll'> {
+interface Props extends Omit<RowProps, 'height' | 'filled'>, Pick<HeadProps, 'sorts' | 'sort' | 'all' | 'showAll'> {
   label: string;
   items: Paged<Item>;
   beside: boolean; // has panels beside it
   single: boolean; // has one run, and no filter hides others
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
   grouped: boolean;
+  hides: Signal<number>; // set to the number of columns beyond the right edge
 }
 
 // The rendered rows. Before the first look, those that fit into the window: the margin is drawn after the first paint.
@@ -141,6 +144,8 @@ export function RunTable(props: Props) {
   const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
   const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);
   const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts }, choiceWidth, frameWidth);
+  const hidden = onPhone() || frameWidth === 0 ? 0 : columns.filter((_, at) => columns.slice(0, at + 1).reduce((sum, { width }) => sum + width, choiceWidth) > frameWidth + 1).length;
+  useLayoutEffect(() => void (props.hides.value = hidden), [hidden]);
   const total = items.total ?? 0;
   const height = rowHeight();
   const look = (): void => {
@@ -155,12 +160,20 @@ export function RunTable(props: Props) {
   const latest = useRef(look);
   latest.current = look;
   useEffect(() => {
-    // The frame grows with its rows, and with the window.
-    const observer = new ResizeObserver(() => latest.current());
+    // The frame grows with its rows, and with the window. Its first size is that of the first paint, which has its rows.
+    let isFirst = true;
+    const observer = new ResizeObserver(() => {
+      if (!isFirst) latest.current();
+      isFirst = false;
+    });
     if (frame.current) observer.observe(frame.current);
     return () => observer.disconnect();
   }, []);
-  useEffect(look, [total, height, columns.length]);
+  useEffect(() => {
+    if (sight.value.last > 0) return look();
+    const timer = setTimeout(() => latest.current(), FIRST_LOOK_MS);
+    return () => clearTimeout(timer);
+  }, [total, height, columns.length, frameWidth > 0]);
   useTableKeys(props, frame);
   useHovered(frame);
   const first = Math.min(sight.value.first, Math.max(0, total - 1));
@@ -175,7 +188,7 @@ export function RunTable(props: Props) {
         <td colSpan={columns.length + 1} class="gap" />
       </tr>
     );
-  const shared = { ...props, columns, pins, height };
+  const shared = { ...props, columns, pins, height, filled: sight.value.last === 0 ? columns.length - hidden : columns.length };
   const row = (index: number) => {
     const item = items.at(index);
     if (item?.group) return <GroupRow key={index} {...shared} group={item.group} index={index} />;

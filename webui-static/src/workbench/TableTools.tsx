@@ -19,6 +19,7 @@ interface Props {
   view: View;
   columns: readonly string[]; // shown
   names: readonly string[]; // available columns
+  hides: Signal<number> | undefined; // columns beyond the edge of the table
   change: (change: Partial<View>) => void;
 }
 
@@ -38,7 +39,8 @@ function Menu({ label, children }: { label: string; children: () => ComponentChi
 const flip = (all: readonly string[], key: string): string[] =>
   all.includes(key) ? all.filter((other) => other !== key) : [...all, key];
 
-function ColumnPicker({ kind, view, columns, names, change }: Props) {
+function ColumnPicker({ kind, view, columns, names, hides, change }: Props) {
+  const hidden = hides?.value ?? 0;
   const find = useSignal('');
   const all = [...columns, ...names.filter((key) => !columns.includes(key))];
   const shown = all.filter((key) => title(key, kind).toLowerCase().includes(find.value.toLowerCase()));
@@ -56,7 +58,7 @@ function ColumnPicker({ kind, view, columns, names, change }: Props) {
     if (next.length > 0) change({ columns: next });
   };
   return (
-    <Menu label="Columns">
+    <Menu label={hidden > 0 ? `Columns (${hidden} hidden)` : 'Columns'}>
       {() => (
         <>
           <input

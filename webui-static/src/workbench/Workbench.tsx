@@ -175,6 +175,7 @@ export function Workbench(props: Props) {
   // On a phone a button shows the tools of table and charts.
   const hasTools = useSignal(false);
   const selects = useSignal(false);
+  const hides = useSignal(0);
   const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
   const body = useAbove();
   const groupKeys = view.groups.join();
@@ -226,7 +227,7 @@ export function Workbench(props: Props) {
             say={(text) => change({ text })}
           />
         )}
-        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} />
+        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} hides={shown === 'panels' ? undefined : hides} />
         <LayoutChoice layout={layout} />
         {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} single={single} />}
         <Options open={hasTools} />
@@ -256,6 +257,7 @@ export function Workbench(props: Props) {
                 colorOf={colorOf}
                 showAll={showAll}
                 closed={closed}
+                hides={hides}
                 draw={draw}
                 top={top}
                 pin={(run) => change({ top: flipTop(view.top, run.id) })}

@@ -29,6 +29,7 @@ export interface RowProps {
   top: readonly Run[]; // stay below the head while the others scroll
   pin: (run: Run) => void; // puts a run there or takes it away
   height: number; // pixels
+  filled: number; // columns with contents: before the first look those in sight
 }
 
 export const firstWidth = (chosen: RowProps['chosen']): number => (onPhone() ? PHONE_WIDTH : DOT_WIDTH + (chosen ? BOX_WIDTH : 0));
@@ -195,7 +196,7 @@ interface RunRowProps extends RowProps {
 }
 
 export function RunRow(props: RunRowProps) {
-  const { index, isCursor, run, now, columns, heat, chosen, shown } = props;
+  const { index, isCursor, run, now, columns, heat, chosen, shown, filled } = props;
   const isShown = shown.has(run.id);
   return (
     <tr
@@ -210,7 +211,8 @@ export function RunRow(props: RunRowProps) {
       <td>
         <RowChoice {...props} />
       </td>
-      {columns.map((column) => {
+      {columns.map((column, at) => {
+        if (at >= filled) return <td key={column.key} />;
         const more = `${pinClass(props, column.key)} ${column.class ?? ''}`;
         return column.key === 'name' ? (
           <th scope="row" key="name" class={more} style={pinned(props, 'name')}>
