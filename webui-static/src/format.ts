@@ -61,6 +61,9 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
 }
 
+// The duration of an estimate, without seconds from two minutes on: "11m".
+export const roughly = (seconds: number): string => (seconds >= 120 && seconds < 3570 ? `${Math.round(seconds / 60)}m` : duration(seconds));
+
 // "just now", "5 min ago", "3 h ago", "2 d ago", and the date after four weeks; "in 5 min" for the future.
 export function ago(time: string, nowMs: number): string {
   const seconds = (nowMs - Date.parse(time)) / 1000;

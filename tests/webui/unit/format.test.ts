@@ -19,10 +19,15 @@ import {
   remaining,
   percent,
   progressOf,
+  roughly,
   sorted,
   span,
   stateName,
 } from '../../../webui-static/src/format';
+
+test('an estimate of minutes has no seconds', () => {
+  assert.deepEqual([45, 90, 640, 3580, 7265].map(roughly), ['45s', '1m 30s', '11m', '59m 40s', '2h 01m']);
+});
 
 test('states read as words', () => {
   assert.equal(stateName('STATE_STOPPING_CANCELED'), 'Stopping canceled');

@@ -1,7 +1,7 @@
 // Cards of running experiments: state, progress, time left, best metric, and the metric's course.
 import * as api from '../api';
 import { paths } from '../address';
-import { duration, isEnded, metricColumn, progressOf, remaining, span } from '../format';
+import { isEnded, metricColumn, progressOf, remaining, roughly, span } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
 import { useNow } from './clock';
@@ -71,7 +71,7 @@ function Card({ one, series, now, format }: CardProps) {
       <Sparkline series={series} label={`${one.searcherMetric} of experiment ${one.id}`} />
       <div class="running-foot">
         <Progress value={progressOf(one)} label={`Progress of experiment ${one.id}`} />
-        <span class="quiet">{left === undefined ? span(one.startTime, undefined, now) : `about ${duration(left)} left`}</span>
+        <span class="quiet">{left === undefined ? span(one.startTime, undefined, now) : `about ${roughly(left)} left`}</span>
       </div>
     </li>
   );

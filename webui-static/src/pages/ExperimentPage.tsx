@@ -17,7 +17,7 @@ import { MarkdownNotes } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, duration, grouped, isEnded, digits, percent, progressOf, remaining, span } from '../format';
+import { bytes, counted, digits, grouped, isEnded, percent, progressOf, remaining, roughly, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -78,7 +78,7 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
       )}
       <span>
         <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
-        {left !== undefined && <span class="quiet"> · {duration(left)} left</span>}
+        {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
       {one.forkedFrom && (

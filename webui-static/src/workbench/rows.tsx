@@ -48,8 +48,9 @@ const pinClass = ({ columns, pins }: Placed, key: string): string =>
 
 const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
 
-// Two digits: "0.0012", "3.4e-5".
-const deviationText = (value: number): string => (value > 0 && value < 1e-4 ? value.toExponential(1) : metric(Number(value.toPrecision(2))));
+// Two digits: "0.0012", "0.030", "3.4e-5".
+const deviationText = (value: number): string =>
+  value === 0 || value >= 100 ? metric(Number(value.toPrecision(2))) : value < 1e-4 ? value.toExponential(1) : value.toPrecision(2);
 
 export interface HeadProps extends Placed {
   sorts: readonly Sort[];
