@@ -172,6 +172,19 @@ export const workbench = [
     },
   ],
   [
+    'a text is copied also where the browser has no clipboard, and the button says so',
+    async () => {
+      await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true }));
+      await page.getByRole('button', { name: 'Copy this file' }).click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      await page.getByRole('button', { name: /Search or jump to/ }).click();
+      const field = page.getByRole('dialog').getByRole('combobox');
+      await field.press('Control+v');
+      assert.match(await field.inputValue(), /^\/\/ The entrypoint/);
+      await page.keyboard.press('Escape');
+    },
+  ],
+  [
     'the pointer on a row marks its line, and the pointer on a line marks its row',
     async () => {
       await open(`experiments/${search()}?panels=parameters`);

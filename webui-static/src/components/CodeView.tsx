@@ -5,6 +5,7 @@ import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
 import { colored } from '../syntax';
 import { useAbove } from './above';
+import { CopyButton } from './Copy';
 import { Empty } from './Empty';
 import { Files } from './Files';
 import { Loaded } from './Loaded';
@@ -29,9 +30,7 @@ function FileView({ file }: { file: CodeFile }) {
     <figure class="code">
       <figcaption>
         {file.path} <span class="quiet">{bytes(file.bytes.length)}</span>{' '}
-        <button type="button" class="plain" aria-label="Copy this file" onClick={() => void navigator.clipboard?.writeText(text)}>
-          Copy
-        </button>
+        <CopyButton text={text} what="this file" plain />
       </figcaption>
       <div ref={host} class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
         <pre aria-hidden="true" class="code-numbers">

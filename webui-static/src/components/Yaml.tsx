@@ -4,6 +4,7 @@ import { flatten } from '../charts/search';
 import { counted, sorted } from '../format';
 import type { JsonObject } from '../wire';
 import { parts, toYaml } from '../yamlText';
+import { CopyButton } from './Copy';
 import { SearchField } from './SearchField';
 
 // The lines of a text with their colors.
@@ -22,9 +23,7 @@ export const Yaml = ({ title, text }: { title: string; text: string }) => (
   <figure class="yaml">
     <figcaption>
       {title}
-      <button type="button" class="plain" aria-label={`Copy: ${title}`} onClick={() => void navigator.clipboard?.writeText(text)}>
-        Copy
-      </button>
+      <CopyButton text={text} what={`the text “${title}”`} plain />
     </figcaption>
     <pre tabIndex={0}>
       <YamlText text={text.trimEnd()} />
