@@ -1,7 +1,7 @@
 // Rows of the comparison table.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, leaderText, type Row } from '../../../webui-static/src/compare/rows';
+import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, sharedStart, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
 import { metricColumn } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
@@ -30,7 +30,7 @@ test('hyperparameters keep their digits; numbers have a difference, other values
   const rows = rowsOf([{ lr: 0.1, act: 'relu', depth: 4, same: 7 }, { lr: 0.30000000000000004, act: 'gelu', depth: 16, same: 7 }, { act: 'relu', same: 7 }]);
   assert.deepEqual(rows.map(({ name, differs }) => [name, differs]), [['act', true], ['depth', true], ['lr', true], ['same', false]]);
   assert.deepEqual(rows.map(told), [['relu', 'gelu', 'relu'], ['4', '16 +12', ''], ['0.1', '0.3 +0.2', ''], ['7', '7', '7']]);
-  assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.0040482 +0.0037482']]);
+  assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.0040482 +0.00375']]);
   assert.deepEqual(rowsOf([{ lr: 0.1 }, { lr: 0.1000001 }]).map(told), [['0.1', '0.1000001 +1e-7']]);
 });
 
@@ -105,4 +105,14 @@ test('values of different metrics are named and have no difference', () => {
   const [summary] = sections([subject(1, 0.5), subject(2, 0.75, { searcherMetric: 'loss' })], true, 0);
   const row = summary?.rows.find(({ name }) => name === 'Best metric');
   assert.deepEqual(row && told(row), ['accuracy 0.5', 'loss 0.75']);
+});
+
+test('the beginning that all names share is whole words, and leaves something of each', () => {
+  assert.equal(sharedStart(['vit_cifar10 lr=0.003 gelu', 'vit_cifar10 lr=0.003 relu', 'vit_cifar10 lr=0.001 gelu']), 'vit_cifar10 ');
+  assert.equal(sharedStart(['run one', 'run two']), 'run ');
+  assert.equal(sharedStart(['ab 1', 'ab 2']), '');
+  assert.equal(sharedStart(['number 1', 'number 1 again']), 'number ');
+  assert.equal(sharedStart(['alone in here']), '');
+  assert.equal(sharedStart(['some name', 'other name']), '');
+  assert.equal(sharedStart([]), '');
 });

@@ -147,6 +147,8 @@ test('usage and slots of a partly recorded interval are averaged over the same t
   assert.equal(usageStart({ ...first, total: 5 }), 0);
   assert.equal(averageStart([cell(0), first], 0), 400);
   assert.equal(averageStart([cell(1), first], 0), 0);
+  assert.equal(averageStart([cell(0), { ...cell(1), fromMs: 500 }], 0), 500);
+  assert.equal(averageStart([cell(0)], 7), 7);
 });
 
 test('shares are whole percents with a sum of 100', () => {

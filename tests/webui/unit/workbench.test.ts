@@ -31,6 +31,16 @@ test('runs with equal values are a group; its numbers have a mean and a deviatio
   assert.deepEqual(groupsOf(runs, []), []);
 });
 
+test('groups are in the order of their means, and keep their colors in any order', () => {
+  const runs = [run(1, { act: 'relu' }, 9), run(2, { act: 'gelu' }, 5), run(3, { act: 'tanh' }), run(4, { act: 'relu' }, 2), run(5, { act: 'gelu' }, 6)];
+  const told = (descending: boolean) => groupsOf(runs, ['hp.act'], { column: 'searcherMetricsVal', descending }).map(({ label, color }) => `${label} ${color}`);
+  assert.deepEqual(told(true), ['act = relu 1', 'act = gelu 0', 'act = tanh 2']);
+  runs[0] = run(1, { act: 'relu' }, 1);
+  assert.deepEqual(told(true), ['act = gelu 0', 'act = relu 1', 'act = tanh 2']);
+  assert.deepEqual(told(false), ['act = relu 1', 'act = gelu 0', 'act = tanh 2']);
+  assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
+});
+
 test('runs without a value come last in either direction; a further column orders equal ones', () => {
   const runs = [run(1, { lr: 2, b: 1 }), run(2, {}), run(3, { lr: 1, b: 2 }), run(4, { lr: 2, b: 0 })];
   const ids = (...sorts: [string, boolean][]): number[] => inOrder(runs, sorts.map(([column, descending]) => ({ column, descending }))).map(({ id }) => id);

@@ -1,5 +1,5 @@
 // Charts of a search's hyperparameters: parallel coordinates, and a scatter plot per hyperparameter.
-import { metric, digits } from '../format';
+import { counted, digits, metric } from '../format';
 import type { JsonValue, Trial } from '../wire';
 import type { Query } from '../workbench/query';
 import { HeatMap, ImportanceBars } from './ImportanceView';
@@ -22,6 +22,7 @@ function OverOne({ trials, dimension, y, painting }: { trials: Trial[]; dimensio
 
 export interface Props {
   trials: Trial[];
+  failed: number; // runs that are left out
   hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;
   smallerIsBetter: boolean;
@@ -29,8 +30,14 @@ export interface Props {
   setTests: SetTests;
 }
 
-export function HyperparameterViews({ trials, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
-  const all = dimensions(trials, hyperparameters);
+// Hyperparameters of different experiments: those that half of the runs have.
+const shared = (all: Dimension[], trials: readonly Trial[]): Dimension[] =>
+  all.filter((one) => 2 * trials.filter((trial) => !Number.isNaN(position(one, trial))).length >= trials.length);
+
+export function HyperparameterViews({ trials, failed, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
+  const declared = dimensions(trials, hyperparameters);
+  const all = hyperparameters === undefined ? shared(declared, trials) : declared;
+  const rare = declared.filter((one) => !all.includes(one)).map(({ name }) => name);
   const painting = usePainting(trials, smallerIsBetter);
   if (all.length === 0) {
     return (
@@ -45,6 +52,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
   const metricAxis = axis && padded(axis);
   const isEqual = scored > 1 && axis !== undefined && isConstant(axis);
   const drawn = all.map(padded);
+  const left = [failed > 0 ? counted(failed, 'failed run') : '', rare.length > 0 ? `${rare.join(', ')} (fewer than half of the runs have it)` : ''].filter((part) => part !== '');
   return (
     <>
       <Parallel
@@ -56,6 +64,7 @@ export function HyperparameterViews({ trials, hyperparameters, metricName, small
         query={query}
         setTests={setTests}
       />
+      {left.length > 0 && <p class="quiet left-out">Left out: {left.join('; ')}.</p>}
       {isEqual ? (
         <p class="quiet">
           {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.

@@ -142,7 +142,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         <span class="panel-facts">
           <span>
             {smooth ? 'a smooth mean of the runs nearby' : 'the mean of the runs in each cell'}
-            {high > low && '; the strongest color is best'}
+            {!smooth && high > low && '; the stronger the color, the better'}
           </span>
         </span>
       </figcaption>

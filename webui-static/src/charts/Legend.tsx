@@ -59,7 +59,7 @@ export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels:
           <a href={paths.trial(id)} title={name}>
             <Name text={name} />
           </a>
-          {!name.startsWith(`trial ${tag}`) && <span class="quiet"> {tag}</span>}
+          {!name.startsWith(`trial ${tag}`) && <span class="quiet"> #{tag}</span>}
         </li>
       ))}
     />
@@ -81,7 +81,7 @@ export function GroupKey({ names, colors, first }: { names: readonly string[]; c
             {own && (
               <span class="quiet" title={`Mean and standard deviation of the last values of ${first?.name}`}>
                 {' '}
-                {counted(own.count, 'run')} · {spreadText(own)}
+                {counted(own.count, 'run')} · last {first?.name} {spreadText(own)}
               </span>
             )}
           </li>

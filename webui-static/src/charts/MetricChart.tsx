@@ -31,7 +31,7 @@ const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map(
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
 
-// The color of a band, and of the members of a group: they overlap, and the mean lies over them.
+// The color of a band: bands overlap, and the means lie over them.
 const BAND = 0.14;
 const tint = (color: string): string => faint(color).replace(/0\.3\)$/, `${BAND})`);
 
@@ -66,6 +66,9 @@ const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): stri
   return panel.series.map((series) => own[series.place] ?? '');
 };
 
+// "#13 mixup"; the label of a trial has its id.
+const withTag = (label: string, tag: string | undefined): string => (tag === undefined || label.startsWith(`trial ${tag}`) ? label : `#${tag} ${label}`);
+
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
@@ -94,13 +97,6 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   const raw = look.smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
   const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
   const low = 1 + lines.length + raw.length;
-  const members = (panel.members ?? []).map((one) => ({
-    label: one.label,
-    stroke: faint(props.colors?.[one.place] ?? ''),
-    width: 1,
-    dash: dashOf(panel, one.group),
-    points: { show: false },
-  }));
   return {
     width,
     height: heightOf(look),
@@ -149,7 +145,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
         values: (_, ticks) => ticks.map(format),
       },
     ],
-    series: [{ label: look.axis }, ...lines, ...raw, ...edges, ...members],
+    series: [{ label: look.axis }, ...lines, ...raw, ...edges],
     hooks: {
       draw: tagRoom > 0 ? [(plot: uPlot) => drawEnds(plot, panel, tags, props.colors ?? [], card)] : [],
       setSelect: [
@@ -182,7 +178,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
             top: top + plot.rect.top,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused).map((row) => ({
-              label: row.label,
+              label: withTag(row.label, tags[panel.series[row.at]?.place ?? -1]),
               color: colors[row.at] ?? '',
               focused: row.at === focused,
               value: listed(row.value),
@@ -237,9 +233,8 @@ function toData(panel: Panel, look: Look): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const raw = look.smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
-  const members = (panel.members ?? []).map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)) }));
-  const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : []), ...members];
+  const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
   return uPlot.join(tables.map(({ x, y }) => [x, y] as uPlot.AlignedData));
@@ -252,7 +247,7 @@ export function MetricChart(props: ChartProps) {
   const hover = useSignal<Hover | undefined>(undefined);
   const theme = useColors();
   const shape = [
-    ...[...panel.series, ...(panel.members ?? [])].map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
+    ...panel.series.map(({ label, place, trial }) => `${label} ${trial} ${props.colors?.[place]}`),
     props.tags?.join(),
     theme,
     isBanded(panel),

@@ -194,18 +194,21 @@ export function Parallel({ trials, all, metricAxis, smallerIsBetter, painting, q
   const own = layout(axes, width);
   const bar = painting.byMetric && metricAxis ? colorBar(trials, metricAxis, smallerIsBetter) : [];
   const barX = own.place(axes.length - 1) + 4;
+  const curves = new Map(trials.map((trial) => [trial, curveOf(trial, all, metricAxis, own)]));
+  const passes = [...curves.values()].some(({ passing }) => passing !== '');
   return (
     <figure class="chart wide" aria-label={`Hyperparameters of ${trials.length} trials, side by side`} data-panel="parallel">
       <figcaption>
         <span class="panel-name">Hyperparameters that differ</span>
         <span class="panel-facts">
           <span>{pointed ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}` : 'Drag along an axis to filter'}</span>
+          {passes && <span>dotted: past an axis without a value</span>}
         </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {painting.order(trials).map((trial) => (
-            <Line key={trial.id} trial={trial} curve={curveOf(trial, all, metricAxis, own)} painting={painting} dotted={trials.length <= MAX_DOTTED} />
+            <Line key={trial.id} trial={trial} curve={curves.get(trial) as Curved} painting={painting} dotted={trials.length <= MAX_DOTTED} />
           ))}
           {bar.map((step) => (
             <rect key={step.class} class={`bar ${step.class}`} x={barX} width={BAR_WIDTH} y={own.height(step.to)} height={Math.max(1, own.height(step.from) - own.height(step.to))} />

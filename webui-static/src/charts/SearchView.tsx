@@ -20,7 +20,7 @@ const SIDE = 56;
 const RIGHT = 16;
 // Below the plot are the labels and the name of the axis, above it the name of the other axis.
 const BOTTOM = 36;
-const TOP = 28;
+const TOP = 36;
 // Minimum distance of axis labels, in pixels.
 const APART = 13;
 const TIMES_APART = 80;
@@ -30,7 +30,6 @@ const POINTS = 64;
 export interface Props {
   experimentId: number;
   trials: Trial[];
-  startTime: string | null | undefined;
   metricName: string;
   smallerIsBetter: boolean;
 }
@@ -44,15 +43,15 @@ interface LaneProps {
   lane: Lane;
   lines: Line[];
   unit: string;
-  latest: number; // seconds; shared by all charts so that they are comparable
+  latest: number; // seconds; shared by all charts so that they are comparable, like the scale
+  scale: LengthScale;
   painting: Painting;
   metricName: string;
   smallerIsBetter: boolean;
   height: number;
 }
 
-interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'height'> {
-  scale: LengthScale;
+interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'scale' | 'height'> {
   width: number;
   x: (seconds: number) => number;
   y: (length: number) => number;
@@ -90,7 +89,7 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
         {scale.isLog && ', log scale'}
       </text>
       <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
-        time since the start
+        time since the training began
       </text>
     </>
   );
@@ -122,11 +121,10 @@ function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
   );
 }
 
-function Picture({ lane, lines, unit, latest, painting, metricName, smallerIsBetter, height }: LaneProps) {
+function Picture({ lane, lines, unit, latest, scale, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
   const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
-  const scale = lengthScale(lane.rungs.map((one) => one.length), lines.flatMap((one) => one.points.map((point) => point.length)));
   const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
   const byId = new Map(lines.map((one) => [one.trial.id, one]));
@@ -204,7 +202,7 @@ function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' 
   );
 }
 
-export function SearchView({ experimentId, trials, startTime, metricName, smallerIsBetter }: Props) {
+export function SearchView({ experimentId, trials, metricName, smallerIsBetter }: Props) {
   const drawn = farthest(trials, MAX_TRIALS);
   const painting = usePainting(trials, smallerIsBetter);
   const ids = drawn.map((trial) => trial.id);
@@ -225,23 +223,28 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
   const all = lanes(plan.data, trials);
   const bracketed = plan.data.brackets.length > 0;
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
-  const start = Date.parse(startTime ?? '') || 0;
-  const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - start) / 1000;
+  const first = Math.min(...trials.map((trial) => Date.parse(trial.startTime ?? '')).filter(Number.isFinite));
+  const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - first) / 1000;
+  const reported = (live.data ?? []).map(({ trial, metrics }): Line => ({
+    trial,
+    points: fromBegin(
+      (metrics[0]?.data ?? [])
+        .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time) }))
+        .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
+      Math.max(0, seconds(trial.startTime) || 0),
+    ),
+  }));
+  // Without the time that the search waited for slots.
+  const begun = Math.min(...reported.flatMap(({ points }) => points.slice(1, 2).map((point) => Math.min(point.seconds, points[0]?.seconds ?? 0))));
+  const waited = Number.isFinite(begun) ? begun : 0;
   const lines = new Map(
-    (live.data ?? []).map(({ trial, metrics }): [number, Line] => [
-      trial.id,
-      {
-        trial,
-        points: fromBegin(
-          (metrics[0]?.data ?? [])
-            .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time) }))
-            .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
-          Math.max(0, seconds(trial.startTime) || 0),
-        ),
-      },
-    ]),
+    reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),
   );
   const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));
+  const scale = lengthScale(
+    all.flatMap((lane) => lane.rungs.map((one) => one.length)),
+    [...lines.values()].flatMap((one) => one.points.map((point) => point.length)),
+  );
   return (
     <>
       {error}
@@ -253,6 +256,7 @@ export function SearchView({ experimentId, trials, startTime, metricName, smalle
           lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
           unit={timeMetric}
           latest={latest}
+          scale={scale}
           painting={painting}
           metricName={metricName}
           smallerIsBetter={smallerIsBetter}

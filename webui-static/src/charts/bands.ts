@@ -43,7 +43,7 @@ function spreadOf(values: readonly number[]): Series['spread'] {
   return { count: values.length, mean, deviation: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0 };
 }
 
-// The panel with one series for each group of trials and group of metrics; the curves of the trials are its members.
+// The panel with one series for each group of trials and group of metrics.
 export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined): Panel {
   const found = new Map<string, { group: GroupOf; all: Series[] }>();
   for (const series of panel.series) {
@@ -54,10 +54,5 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
     own.all.push(series);
     found.set(key, own);
   }
-  const groups = [...found.values()];
-  return {
-    ...panel,
-    series: groups.map(({ group, all }) => mean(all, group)),
-    members: groups.flatMap(({ group, all }) => (all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])),
-  };
+  return { ...panel, series: [...found.values()].map(({ group, all }) => mean(all, group)) };
 }

@@ -6,10 +6,13 @@ import type { Panel } from './series';
 const MAX_LABELED = 12;
 const MAX_CHARACTERS = 8;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of a character, and between an end and its label.
+// Pixels of a line, of a character, and between an end and its label, where a line joins those that are apart.
 const LINE = 12;
 const CHARACTER = 7;
-const GAP = 6;
+const GAP = 10;
+const JOINED = 4;
+// Places above and below its end where a label within the plot is tried, in lines.
+const TRIED = [0, -1, 1, -2, 2, -3, 3];
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -17,6 +20,7 @@ export interface End {
   text: string;
   x: number; // pixels from the left edge of the plot
   y: number; // pixels from its top
+  before?: number; // where the curve was earlier; orders ends at the same place
 }
 
 export interface Label extends End {
@@ -54,30 +58,36 @@ export function spread(heights: readonly number[], height: number): number[] {
 }
 
 // Labels beside the plot for curves that reach its right edge, within the plot for shorter ones. A label within it that
-// would cover another one is left out.
+// would cover another one at all places near its end is left out.
 export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
-  const atEdge = ends.filter(({ x }) => x >= width - EDGE).sort((a, b) => a.y - b.y);
+  const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < 1 ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
+  const atEdge = ends.filter(({ x }) => x >= width - EDGE).sort(isAbove);
   const middles = spread(atEdge.map(({ y }) => y), height);
   const placed = atEdge.map((end, at) => ({ ...end, left: width + GAP, middle: middles[at] ?? end.y }));
   for (const end of ends) {
     if (atEdge.includes(end)) continue;
-    const label = { ...end, left: end.x + GAP, middle: end.y };
-    const right = label.left + CHARACTER * label.text.length;
-    const covers = (other: Label): boolean =>
-      Math.abs(other.middle - label.middle) < LINE && other.left < right && label.left < other.left + CHARACTER * other.text.length;
-    if (!placed.some(covers)) placed.push(label);
+    const [left, right] = [end.x + GAP, end.x + GAP + CHARACTER * end.text.length];
+    const isFree = (middle: number): boolean =>
+      middle >= LINE / 2 &&
+      middle <= height - LINE / 2 &&
+      placed.every((other) => Math.abs(other.middle - middle) >= LINE || other.left > right || left > other.left + CHARACTER * other.text.length);
+    const middle = TRIED.map((lines) => end.y + lines * LINE).find(isFree);
+    if (middle !== undefined) placed.push({ ...end, left, middle });
   }
   return placed;
 }
 
-// The last value of a series within the range of the x axis.
-function endOf(plot: uPlot, at: number): { x: number; y: number } | undefined {
+// The last value of a series within the range of the x axis, and the one at half of its points.
+function endOf(plot: uPlot, at: number): { x: number; y: number; before: number } | undefined {
   const [places, values] = [plot.data[0], plot.data[at] ?? []];
   const { min, max } = plot.scales.x ?? {};
   for (let point = values.length - 1; point >= 0; point--) {
     const [x, value] = [places[point] ?? 0, values[point]];
     if (value == null || x > (max ?? Infinity)) continue;
-    return x < (min ?? -Infinity) ? undefined : { x: plot.valToPos(x, 'x'), y: plot.valToPos(value, 'y') };
+    if (x < (min ?? -Infinity)) return undefined;
+    let half = Math.floor(point / 2);
+    while (half < point && values[half] == null) half++;
+    return { x: plot.valToPos(x, 'x'), y: plot.valToPos(value, 'y'), before: plot.valToPos(values[half] ?? value, 'y') };
   }
   return undefined;
 }
@@ -96,11 +106,19 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.textAlign = 'left';
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
-  ctx.lineWidth = 3;
-  ctx.strokeStyle = rim;
+  ctx.setLineDash([]);
   for (const label of placedLabels(longest(found), bbox.width / ratio, bbox.height / ratio)) {
     ctx.globalAlpha = label.alpha;
-    ctx.fillStyle = label.color;
+    ctx.fillStyle = ctx.strokeStyle = label.color;
+    ctx.lineWidth = 1;
+    if (Math.abs(label.middle - label.y) > JOINED) {
+      ctx.beginPath();
+      ctx.moveTo(label.x + 1, label.y);
+      ctx.lineTo(label.left - 1, label.middle);
+      ctx.stroke();
+    }
+    ctx.strokeStyle = rim;
+    ctx.lineWidth = 3;
     ctx.strokeText(label.text, label.left, label.middle);
     ctx.fillText(label.text, label.left, label.middle);
   }

@@ -38,7 +38,6 @@ export interface Panel {
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
   series: Series[];
-  members?: Series[]; // of groups of trials: their curves
 }
 
 // The metrics of one trial.

@@ -294,7 +294,10 @@ export function Usage() {
               <Summary account={account} />
               <figure class="chart wide" aria-label={`Slots in use over time, by ${by}`} data-panel="usage">
                 <figcaption>
-                  Slots in use, by {by} {account.cells.some((cell) => cell.capacity > 0) && <span class="quiet">dashed line: available slots{recordedSince(account)}</span>}
+                  <span class="panel-name">Slots in use, by {by}</span>
+                  <span class="panel-facts">
+                    {account.cells.some((cell) => cell.capacity > 0) && <span>dashed line: available slots{recordedSince(account)}</span>}
+                  </span>
                 </figcaption>
                 <UsageChart
                   cells={account.cells}

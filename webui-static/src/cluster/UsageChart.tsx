@@ -1,7 +1,7 @@
 // Slot usage over time: a stacked bar per interval and a line for the available slots.
 import { useWidth } from '../components/width';
 import { dayMonth, metric, minute, monthYear } from '../format';
-import { available, usageStart } from './account';
+import { available, firstKnown, usageStart } from './account';
 import { average, type By, type Cell } from './held';
 
 const HEIGHT = 220;
@@ -63,6 +63,9 @@ const slotsText = (value: number): string => metric(Number(value.toPrecision(2))
 // Above a bar: one too low to be seen has a text too.
 const barText = (value: number): string => (value < 0.1 ? '<0.1' : slotsText(value));
 
+// Room above the highest bar or line.
+const HEADROOM = 1.05;
+
 // Begin of what is drawn of a partly recorded interval, in intervals; a part stays visible.
 const LEAST = 0.15;
 const drawnFrom = ({ fromMs, toMs }: Cell, sinceMs: number, at: number): number => at + Math.min(1 - LEAST, (sinceMs - fromMs) / Math.max(1, toMs - fromMs));
@@ -75,16 +78,18 @@ interface Props {
 
 export function UsageChart({ cells, by, keys }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
-  const bars = cells.map((cell) => {
+  // Only the first interval of which something is known may be recorded in part.
+  const unknown = Math.max(0, firstKnown(cells));
+  const bars = cells.map((cell, at) => {
     const parts = cell.parts.get(by) ?? new Map<string, number>();
     const own = keys.map((key) => parts.get(key) ?? 0);
     const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
-    const sinceMs = usageStart(cell);
+    const sinceMs = at === unknown ? usageStart(cell) : cell.fromMs;
     return { cell, sinceMs, heights: [...own, others].map((one) => average(one, sinceMs, cell.toMs)) };
   });
   const there = cells.map(available);
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
-  const marks = ticksOver(most);
+  const marks = ticksOver(HEADROOM * most);
   const top = marks[marks.length - 1] ?? most;
   const x = (at: number): number => LEFT + (at / Math.max(1, cells.length)) * (width - LEFT - RIGHT);
   const y = (value: number): number => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
@@ -97,8 +102,6 @@ export function UsageChart({ cells, by, keys }: Props) {
     })
     .join('');
   const gap = cells.length > width / 6 ? 0 : 1;
-  // Intervals before the first one of which something is known.
-  const unknown = Math.max(0, cells.findIndex(({ total, capacity }) => total > 0 || capacity > 0));
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
@@ -114,6 +117,11 @@ export function UsageChart({ cells, by, keys }: Props) {
           <rect class="unrecorded" x={LEFT} width={x(unknown) - LEFT} y={TOP} height={HEIGHT - BOTTOM - TOP}>
             <title>not recorded</title>
           </rect>
+        )}
+        {x(unknown) - LEFT >= 3 * LABELED && (
+          <text x={(LEFT + x(unknown)) / 2} y={(TOP + HEIGHT - BOTTOM) / 2} text-anchor="middle">
+            no record
+          </text>
         )}
         {bars.map(({ cell, sinceMs, heights }, at) => {
           let below = 0;

@@ -100,11 +100,13 @@ export function usageStart({ total, capacity, knownMs, fromMs }: Cell): number {
   return knownMs !== undefined && total <= capacity * (1 + TOLERANCE) ? knownMs : fromMs;
 }
 
-// Start of the time over which the usage of a range is averaged: that of the record of slots if nothing was used before.
+// The first interval of which something is known; -1 without one.
+export const firstKnown = (cells: readonly Cell[]): number => cells.findIndex(({ total, capacity }) => total > 0 || capacity > 0);
+
+// Start of the time over which the usage of a range is averaged: that of the first record.
 export function averageStart(cells: readonly Cell[], fromMs: number): number {
-  const first = cells.findIndex((cell) => cell.capacity > 0 || cell.total > 0);
-  const cell = cells[first];
-  return cell && cell.capacity > 0 ? Math.max(fromMs, usageStart(cell)) : fromMs;
+  const cell = cells[firstKnown(cells)];
+  return cell ? Math.max(fromMs, usageStart(cell)) : fromMs;
 }
 
 // Whole percents of amounts that add up to `total`. Their sum is 100: the largest fractions are rounded up.

@@ -7,11 +7,11 @@ import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
 import { counted } from '../format';
 import { experimentTitle } from '../workbench/runs';
-import { onlyDiffering, type Cell, type Row, type Section } from './rows';
+import { onlyDiffering, sharedStart, type Cell, type Row, type Section } from './rows';
 import type { Subject } from './subjects';
 
-// Name and id of a run in one line; below a trial the name and id of its experiment, if `isNamed`.
-function Head({ one, isNamed, isBaseline }: { one: Subject; isNamed: boolean; isBaseline: boolean }) {
+// Name and id of a run in one line, without the beginning `shared` by all names; below a trial the name and id of its experiment, if `isNamed`.
+function Head({ one, shared, isNamed, isBaseline }: { one: Subject; shared: string; isNamed: boolean; isBaseline: boolean }) {
   const { experiment, trial } = one;
   const ofTrial = one.path === 'trial' && trial !== undefined;
   const name = ofTrial ? one.name : experiment.name || one.name;
@@ -20,7 +20,7 @@ function Head({ one, isNamed, isBaseline }: { one: Subject; isNamed: boolean; is
       <div class="compared">
         {one.color && <Swatch color={one.color} />}
         <a href={ofTrial ? paths.trial(trial.id) : paths.experiment(experiment.id)} title={name}>
-          {name}
+          {shared === '' ? name : `…${name.slice(shared.length)}`}
         </a>
         {!ofTrial && <span class="quiet">#{experiment.id}</span>}
       </div>
@@ -49,16 +49,16 @@ function RowName({ name }: { name: string }) {
 // Characters of a text that may need several lines.
 const LONG = 40;
 
-const Value = ({ cell: { text, difference, tone, isBest, state } }: { cell: Cell }) => (
+const Value = ({ cell: { text, difference, tone, isBest, state }, isShared }: { cell: Cell; isShared: boolean }) => (
   <>
-    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">–</span> : text.length > LONG ? <span class="long">{text}</span> : text}
+    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">{isShared ? 'unset' : '–'}</span> : text.length > LONG ? <span class="long">{text}</span> : text}
     {isBest && <> <span class="best">best</span></>}
     {difference !== '' && <> <span class={`difference ${tone}`}>{difference}</span></>}
   </>
 );
 
-// A cell that differs from the baseline is tinted.
-const cellClass = ({ text }: Cell, baseline: Cell | undefined): string => (text === baseline?.text ? '' : 'other');
+// A setting that differs from the baseline is tinted.
+const cellClass = ({ text }: Cell, { cells, isMeasured }: Row): string => (isMeasured || text === cells[0]?.text ? '' : 'other');
 
 interface Props {
   label: string;
@@ -103,6 +103,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const names = Math.min(MAX_NAME, Math.max(8, ...shown.flatMap((section) => section.rows.map(({ name }) => name.length))));
   const [host, width] = useWidth<HTMLDivElement>();
   const sizes = widths(width, all.length, names, longestOf(shown.flatMap((section) => section.rows)));
+  const shared = sizes.subject < NARROW ? sharedStart(all.map((one) => (one.path === 'trial' ? '' : one.experiment.name))) : '';
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
@@ -127,7 +128,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                 <span class="hidden">Name</span>
               </th>
               {all.map((one, at) => (
-                <Head key={one.name} one={one} isNamed={isNamed} isBaseline={!isOne && at === 0} />
+                <Head key={one.name} one={one} shared={shared} isNamed={isNamed} isBaseline={!isOne && at === 0} />
               ))}
             </tr>
           </thead>
@@ -140,14 +141,14 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                   </th>
                 </tr>
               )}
-              {section.rows.map(({ name, cells, differs }) => (
+              {section.rows.map(({ name, cells, differs, ...row }) => (
                 <tr key={name} class={differs && !onlyDifferences ? 'differs' : ''}>
                   <th scope="row" title={name}>
                     <RowName name={name} />
                   </th>
                   {(differs ? cells : cells.slice(0, 1)).map((cell, at) => (
-                    <td key={at} colSpan={differs ? 1 : all.length} class={cellClass(cell, cells[0])} title={cell.text}>
-                      <Value cell={cell} />
+                    <td key={at} colSpan={differs ? 1 : all.length} class={cellClass(cell, { name, cells, differs, ...row })} title={cell.text}>
+                      <Value cell={cell} isShared={!differs} />
                       {!differs && !isOne && <span class="quiet"> in all</span>}
                     </td>
                   ))}

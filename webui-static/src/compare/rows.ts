@@ -16,6 +16,7 @@ export interface Row {
   name: string;
   cells: Cell[]; // one per subject
   differs: boolean;
+  isMeasured?: boolean; // an outcome, which differs between all runs
 }
 
 export interface Section {
@@ -50,9 +51,11 @@ function signed(difference: number, places: number | undefined): string {
   return sign(difference) + (places === undefined ? metric(Number(size.toPrecision(3))) : size.toFixed(places));
 }
 
-// The same without zeros at the end, and with the digits of the table.
-const signedShort = (difference: number, places: number | undefined): string =>
-  sign(difference) + metric(places === undefined ? Math.abs(difference) : Number(Math.abs(difference).toFixed(places)));
+// The same without zeros at the end; three digits of a fraction.
+function signedShort(difference: number, places: number | undefined): string {
+  const size = Math.abs(difference);
+  return sign(difference) + metric(size < 1 ? Number(size.toPrecision(3)) : places === undefined ? size : Number(size.toFixed(places)));
+}
 
 // Cells of numbers as their texts. The difference is that of the shown numbers, with their decimal places.
 function cellsOf(values: readonly Value[], text: (value: number) => string, difference: (by: number) => string): Cell[] {
@@ -74,10 +77,10 @@ export function metricRow(name: string, values: readonly Value[], format: Format
   const shown = values.map((value) => (value === undefined ? undefined : Number(format(value))));
   const places = placesOf(shown.flatMap((value) => (value === undefined ? [] : [format(value)])));
   const cells = cellsOf(shown, format, (by) => signed(by, places));
-  return { name, cells, differs: differing(cells) };
+  return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
-// The row of the searcher metric: the best value and those that read the same are marked, and differences have a tone.
+// The row of a metric with a direction: the best value and those that read the same are marked, and differences have a tone.
 export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
   const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;
@@ -90,14 +93,14 @@ export function objectiveRow(name: string, values: readonly Value[], smallerIsBe
 
 function countRow(name: string, values: readonly Value[]): Row {
   const cells = cellsOf(values, grouped, (by) => sign(by) + grouped(Math.abs(by)));
-  return { name, cells, differs: differing(cells) };
+  return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
 // A row of durations in seconds.
 function durationRow(name: string, values: readonly Value[]): Row {
   const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
   const cells = cellsOf(whole, duration, (by) => sign(by) + duration(Math.abs(by)));
-  return { name, cells, differs: differing(cells) };
+  return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
 function textRow(name: string, texts: readonly string[]): Row {
@@ -117,7 +120,8 @@ const SEED = /seed$/;
 function valueText(name: string, value: JsonValue | undefined): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value;
-  if (typeof value !== 'number') return JSON.stringify(value);
+  // Without a space the brackets of an empty list read as a box.
+  if (typeof value !== 'number') return JSON.stringify(value).replace(/^(\[|\{)(\]|\})$/, '$1 $2');
   if (!Number.isSafeInteger(value)) return metric(value);
   return Math.abs(value) >= LARGE && !SEED.test(name) ? grouped(value) : String(value);
 }
@@ -156,19 +160,16 @@ export function configSections(configs: readonly (JsonObject | null | undefined)
 const SMALLER = /(^|[_/.])(loss|error|mse|mae|rmse|wer|cer|perplexity)($|[_/.\d])/i;
 const LARGER = /(^|[_/.])(acc|accuracy|f1|auc|map|bleu|precision|recall)($|[_/.\d])/i;
 
-// The row with a tone for its differences if the name of the metric tells its direction.
-function toned(row: Row): Row {
-  const smaller = SMALLER.test(row.name);
-  if (!smaller && !LARGER.test(row.name)) return row;
-  return { ...row, cells: row.cells.map((cell) => (cell.difference === '' ? cell : { ...cell, tone: cell.difference.startsWith(MINUS) === smaller ? 'better' : 'worse' })) };
-}
-
 const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.metrics?.avgMetrics ?? {};
 
 // The validation metrics of the best validations, without the searcher metric.
 function validationRows(all: readonly Subject[], objective: string): Row[] {
   const names = [...new Set(all.flatMap((one) => Object.keys(metricsOf(one))))].filter((name) => name !== objective).sort();
-  return names.map((name) => toned(metricRow(name, all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined)))));
+  return names.map((name) => {
+    const values = all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined));
+    const smaller = SMALLER.test(name);
+    return smaller || LARGER.test(name) ? objectiveRow(name, values, smaller) : metricRow(name, values);
+  });
 }
 
 const ofTrial = (one: Subject): boolean => one.path === 'trial' && one.trial !== undefined;
@@ -232,3 +233,15 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
 // Rows that differ, in the sections that have some.
 export const onlyDiffering = (all: readonly Section[]): Section[] =>
   all.map(({ name, rows }) => ({ name, rows: rows.filter(({ differs }) => differs) })).filter(({ rows }) => rows.length > 0);
+
+// The least characters of a beginning that is left out.
+const LEAST_SHARED = 4;
+
+// The beginning that all names share, in whole words; "" if it is short or a whole name.
+export function sharedStart(names: readonly string[]): string {
+  const [first = ''] = names;
+  let length = first.length;
+  for (const name of names) while (!name.startsWith(first.slice(0, length))) length--;
+  const start = /^.*[\s_/-]/.exec(first.slice(0, length))?.[0] ?? '';
+  return names.length > 1 && start.length >= LEAST_SHARED && names.every((name) => name.length > start.length) ? start : '';
+}

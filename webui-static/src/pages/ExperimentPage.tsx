@@ -14,10 +14,10 @@ import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import { MarkdownNotes } from '../components/MarkdownNotes';
-import { Archived, ErrorNote, StateBadge } from '../components/notes';
+import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, digits, grouped, isEnded, percent, progressOf, remaining, roughly, span } from '../format';
+import { bytes, counted, digits, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -68,11 +68,15 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
   return (
     <>
       <StateBadge state={one.state} progress={progress} />
-      {!isEnded(one.state) && progress !== undefined && <span class="part">{percent(progress)}</span>}
+      {!isEnded(one.state) && progress !== undefined && (
+        <span class="part">
+          <Progress value={progress} label="Progress" />
+        </span>
+      )}
       {one.archived && <Archived />}
       {one.bestTrialId != null && (
         <span class="best">
-          <span class="quiet">{one.searcherMetric}</span> <strong>{digits(one.bestTrialSearcherMetric)}</strong>{' '}
+          <span class="quiet">best {one.searcherMetric}</span> <strong>{digits(one.bestTrialSearcherMetric)}</strong>{' '}
           <a href={paths.trial(one.bestTrialId)}>trial {one.bestTrialId}</a>
         </span>
       )}
@@ -181,7 +185,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
       first={trials.length === 1 ? 'panels' : 'both'}
       none={<p class="quiet">No trial matches the filter.</p>}
       search={
-        <SearchView experimentId={one.id} trials={trials} startTime={one.startTime} metricName={one.searcherMetric} smallerIsBetter={smaller} />
+        <SearchView experimentId={one.id} trials={trials} metricName={one.searcherMetric} smallerIsBetter={smaller} />
       }
     />
   );

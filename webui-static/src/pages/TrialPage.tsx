@@ -96,7 +96,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
             <StateBadge state={trial.state} />
             {best !== '' && (
               <span class="best">
-                <span class="quiet">{experiment?.searcherMetric ?? 'best metric'}</span> <strong>{best}</strong>
+                <span class="quiet">best {experiment?.searcherMetric ?? 'metric'}</span> <strong>{best}</strong>
               </span>
             )}
             {facts

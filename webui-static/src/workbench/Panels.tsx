@@ -88,6 +88,7 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
         {NO_RUN}
       </>
     );
+  const groupColors = seriesColors(groups.length);
   const places = new Map(groups.flatMap((group, place) => group.runs.map((run) => [trialOf(run), { place, label: group.label }] as const)));
   return (
     <Metrics
@@ -100,20 +101,28 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
       tools={tools}
       groups={
         groups.length > 0
-          ? { of: (trial) => places.get(trial), colors: seriesColors(groups.length), names: groups.map(({ label }) => label) }
+          ? { of: (trial) => places.get(trial), colors: groups.map(({ color }) => groupColors[color] ?? ''), names: groups.map(({ label }) => label) }
           : undefined
       }
     />
   );
 }
 
+// The metric of a failed run says how far it came, so failed runs are left out unless all are.
+function withoutFailed(rows: readonly Run[]): readonly Run[] {
+  const kept = rows.filter(({ state }) => state !== 'STATE_ERROR');
+  return kept.some(({ trial }) => trial !== undefined) ? kept : rows;
+}
+
 function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<Props, 'rows' | 'objective' | 'query' | 'setTests'> & { hyperparameters: JsonValue | undefined }) {
-  const trials: Trial[] = rows.flatMap(({ trial }) => (trial && trial.id > 0 ? [trial] : []));
+  const kept = withoutFailed(rows);
+  const trials: Trial[] = kept.flatMap(({ trial }) => (trial && trial.id > 0 ? [trial] : []));
   const { metric = '', smallerIsBetter = true } = objective ?? {};
   return (
     <>
       <HyperparameterViews
         trials={trials}
+        failed={rows.length - kept.length}
         hyperparameters={hyperparameters}
         metricName={metric}
         smallerIsBetter={smallerIsBetter}

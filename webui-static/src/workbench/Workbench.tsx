@@ -107,7 +107,7 @@ function Splitter() {
 function useColorOf(groups: readonly Group[]): (id: number) => string {
   const theme = useColors();
   return useMemo(() => {
-    const byGroup = new Map(groups.flatMap(({ runs }, at) => runs.map(({ id }) => [id, at] as const)));
+    const byGroup = new Map(groups.flatMap(({ runs, color }) => runs.map(({ id }) => [id, color] as const)));
     const ofGroups = seriesColors(groups.length);
     const known = new Map<number, string>();
     return (id: number): string => {
@@ -179,7 +179,8 @@ export function Workbench(props: Props) {
   const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
   const body = useAbove();
   const groupKeys = view.groups.join();
-  const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups), [source.grouped, groupKeys]);
+  const sortKey = JSON.stringify(view.sorts[0]);
+  const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups, view.sorts[0]), [source.grouped, groupKeys, sortKey]);
   const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
   // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
   const found = source.grouped ?? source.rows.loaded();
@@ -233,8 +234,6 @@ export function Workbench(props: Props) {
         <Options open={hasTools} />
       </div>
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
-      {props.bulk}
-      {kind === 'trial' && chosen && <TrialActions chosen={chosen} change={change} />}
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
         {shown !== 'panels' && (
           <div class="workbench-table">
@@ -290,6 +289,8 @@ export function Workbench(props: Props) {
           />
         )}
       </div>
+      {props.bulk}
+      {kind === 'trial' && chosen && <TrialActions chosen={chosen} change={change} />}
     </div>
   );
 }

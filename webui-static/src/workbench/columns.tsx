@@ -79,8 +79,9 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
 });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
-// Formats a mean like the values of a column. The mean of integers keeps its decimals.
-const placed = (places: number | undefined) => (value: number): string => (places && !metric(value).includes('e') ? value.toFixed(places) : metric(value));
+// Formats a mean like the values of a column. The mean of integers has one decimal.
+const placed = (places: number | undefined) => (value: number): string =>
+  places === undefined || metric(value).includes('e') ? metric(value) : Number.isInteger(value) && places === 0 ? String(value) : value.toFixed(Math.max(1, places));
 
 // The progress of a run, 0..1.
 export const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
@@ -126,7 +127,7 @@ const FIXED: Column[] = [
     title: 'Duration',
     width: 96,
     number: true,
-    cell: (run, now) => span(valueOf(run, 'startTime') as string, valueOf(run, 'endTime') as string, now),
+    cell: (run, now) => (run.state === 'STATE_QUEUED' ? '' : span(valueOf(run, 'startTime') as string, valueOf(run, 'endTime') as string, now)),
   },
   count('numTrials', 'Trials', 72, 'experiment'),
   word('user', 'User', 96),

@@ -1,17 +1,20 @@
 // Groups of runs with equal values in some columns; mean and deviation of a column in a group. Pure.
 import { valueText } from './columns';
 import { numberOf, valueOf, type Run } from './runs';
+import type { Sort } from './view';
 
 export interface Group {
   key: string; // its values as JSON
   label: string; // "act = relu, lr = 0.1"
+  color: number; // its place among the labels in alphabetical order: groups have the same colors in any order of the rows
   runs: Run[];
 }
 
 const short = (column: string): string => column.replace(/^(hp|metadata)\./, '');
 
-// Groups in the order of their first runs. Without columns there are none.
-export function groupsOf(runs: readonly Run[], columns: readonly string[]): Group[] {
+// Groups in the order of their means in the column that the runs are sorted by, or else of their first runs. Without
+// columns there are none.
+export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?: Sort): Group[] {
   if (columns.length === 0) return [];
   const found = new Map<string, Group>();
   for (const run of runs) {
@@ -21,10 +24,21 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[]): Grou
     if (group) group.runs.push(run);
     else {
       const label = columns.map((column, at) => `${short(column)} = ${valueText(values[at]) || 'none'}`).join(', ');
-      found.set(key, { key, label, runs: [run] });
+      found.set(key, { key, label, color: 0, runs: [run] });
     }
   }
-  return [...found.values()];
+  const groups = [...found.values()];
+  const byLabel = [...groups].sort((a, b) => a.label.localeCompare(b.label, 'en', { numeric: true }));
+  byLabel.forEach((group, at) => (group.color = at));
+  if (!sort) return groups;
+  const means = new Map(groups.map((group) => [group, spread(group.runs, sort.column)?.mean]));
+  // Groups without a number come last.
+  const off = (a: Group, b: Group): number => {
+    const [one, other] = [means.get(a), means.get(b)];
+    if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
+    return sort.descending ? other - one : one - other;
+  };
+  return groups.sort(off);
 }
 
 interface Spread {
