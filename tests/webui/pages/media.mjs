@@ -114,7 +114,7 @@ export const media = [
       await page.reload();
       // Images of any number of runs are a wall there.
       await page.locator('.wall li').first().waitFor();
-      await page.getByRole('group', { name: 'Form of media' }).getByRole('button', { name: 'Table' }).click();
+      await page.getByRole('group', { name: 'Form of media' }).getByRole('button', { name: 'Runs' }).click();
       await untilBright(2, 210);
       const names = await page.locator('.media-head a').evaluateAll((all) => all.map((one) => [one.innerText === one.title, one.getBoundingClientRect().right <= innerWidth - 24]));
       assert.deepEqual(names, [[true, true], [true, true]]);
@@ -143,7 +143,7 @@ export const media = [
       await page.reload();
       await page.locator('.wall li').first().waitFor();
       await audit('media-wall');
-      await page.getByRole('button', { name: 'Table', exact: true }).last().click();
+      await page.getByRole('button', { name: 'Runs', exact: true }).click();
       await untilBright(1, 120);
       assert.equal(await page.$('.wall'), null);
     },

@@ -76,7 +76,7 @@ test('labels beside a plot are lines of text near the ends of their curves, with
   assert.deepEqual(spread([], 200), []);
 });
 
-test('a curve that ends within the plot has its label there, above or below another one', () => {
+test('a curve that ends within the plot has its label there, in the order of the ends', () => {
   const ends = [
     { text: '1', x: 300, y: 40 },
     { text: '2', x: 120, y: 80 },
@@ -86,11 +86,12 @@ test('a curve that ends within the plot has its label there, above or below anot
   assert.deepEqual(
     placedLabels(ends, 300, 200).map(({ text, left, middle }) => [text, left, middle]),
     [
-      ['1', 310, 34],
-      ['4', 310, 46],
-      ['2', 130, 80],
-      ['3', 132, 96],
+      ['4', 310, 34],
+      ['1', 310, 46],
+      ['2', 132, 76],
+      ['3', 132, 88],
     ],
+
   );
 });
 

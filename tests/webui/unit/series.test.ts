@@ -181,8 +181,9 @@ test('metrics are in sections by the words before the first slash, whatever thei
   );
 });
 
-test('a group has the mean and the deviation of the last values of its runs', () => {
-  const grouped = toBands(panelOf(curve(1, 'training', [1, 2]), curve(2, 'training', [3, 4, 6])), () => ({ place: 0, label: 'a' }));
-  assert.deepEqual(grouped.series[0]?.spread, { count: 2, mean: 4, deviation: Math.sqrt(8) });
-  assert.equal(grouped.series.length, 1);
+test('a group is drawn as the mean of its runs and a band of one deviation, no further than their values', () => {
+  const [own] = toBands(panelOf(curve(1, 'training', [1, 2]), curve(2, 'training', [3, 4]), curve(3, 'training', [2, 9])), () => ({ place: 0, label: 'a' })).series;
+  assert.deepEqual(own?.y, [2, 5]);
+  assert.deepEqual(own?.low, [1, 2]);
+  assert.deepEqual(own?.high, [3, 5 + Math.sqrt(13)]);
 });

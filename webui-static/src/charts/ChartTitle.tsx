@@ -34,7 +34,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
-  const isOne = series.every(({ trial }) => trial === series[0]?.trial) && series.every(({ spread }) => spread === undefined);
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial) && series.every(({ low }) => low === undefined);
   const shown = (value: number): string => (text ? text(panel.name, value) : digits(value));
   // "last" precedes the values of all groups.
   const isFirst = (group: string | undefined): boolean => group === undefined || groups.length === 1;

@@ -6,6 +6,7 @@ import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { counted, metric, digits } from '../format';
+import type { Spread } from '../workbench/groups';
 import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
@@ -40,7 +41,7 @@ function Line({ label, entries }: { label: string; entries: readonly ComponentCh
 }
 
 // A mean with the decimal places of its deviation, which has two digits.
-function spreadText({ mean, deviation }: { mean: number; deviation: number }): string {
+function spreadText({ mean, deviation }: Spread): string {
   if (!(deviation > 0)) return digits(mean);
   const places = Math.max(0, 1 - Math.floor(Math.log10(deviation)));
   return places > 6 || deviation >= 1e6 ? `${metric(mean)} ± ${metric(Number(deviation.toPrecision(2)))}` : `${mean.toFixed(places)} ± ${deviation.toFixed(places)}`;
@@ -66,22 +67,27 @@ export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels:
   );
 }
 
-// Groups with their numbers of runs, and the last values of the first panel's metric.
-export function GroupKey({ names, colors, first }: { names: readonly string[]; colors: readonly string[]; first: Panel | undefined }) {
-  // Validation counts where it is reported.
-  const group = first?.series.some((one) => one.group === 'validation') ? 'validation' : first?.series[0]?.group;
+export interface GroupKeyProps {
+  names: readonly string[];
+  colors: readonly string[]; // by place, like the others
+  best: readonly (Spread | undefined)[]; // values of the searcher metric
+  metricName: string;
+}
+
+// Groups with their numbers of runs, and the means of their best values, like the table.
+export function GroupKey({ names, colors, best, metricName }: GroupKeyProps) {
   return (
     <Line
       label="Groups shown"
       entries={names.map((name, at) => {
-        const own = first?.series.find((one) => one.place === at && one.group === group)?.spread;
+        const own = best[at];
         return (
           <li key={name}>
             <Swatch color={colors[at] ?? ''} /> {name}
             {own && (
-              <span class="quiet" title={`Mean and standard deviation of the last values of ${first?.name}`}>
+              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run`}>
                 {' '}
-                {counted(own.count, 'run')} · last {first?.name} {spreadText(own)}
+                {counted(own.count, 'run')} · best {metricName} {spreadText(own)}
               </span>
             )}
           </li>

@@ -15,7 +15,7 @@ import { Axes, Smoothing } from './Axes';
 import { toBands, type GroupOf } from './bands';
 import { sectionsOf, type Section } from './facts';
 import { Finder } from './Finder';
-import { GroupKey, TrialKey } from './Legend';
+import { GroupKey, TrialKey, type GroupKeyProps } from './Legend';
 import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';
 import 'uplot/dist/uPlot.min.css';
@@ -86,10 +86,8 @@ export interface Curve {
   color: string; // '': that of the trial's id
 }
 
-interface Groups {
+interface Groups extends GroupKeyProps {
   of: (trial: number) => GroupOf | undefined;
-  colors: readonly string[]; // by place
-  names: readonly string[];
 }
 
 interface Props {
@@ -260,7 +258,7 @@ export function Metrics(props: Props) {
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
-      {panels.length > 0 && groups && <GroupKey {...groups} first={panels[0]} />}
+      {panels.length > 0 && groups && <GroupKey {...groups} />}
       {panels.length > 0 && !groups && keyed && curves.length > 1 && <TrialKey curves={curves} panels={panels} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}

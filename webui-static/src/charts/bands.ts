@@ -1,5 +1,6 @@
 // Groups of trials in charts: the mean of their curves and a band of one standard deviation. Pure.
-import { lastOf, valueAt } from './facts';
+import { spreadOf } from '../workbench/groups';
+import { valueAt } from './facts';
 import type { Panel, Series } from './series';
 
 export interface GroupOf {
@@ -28,19 +29,11 @@ function mean(all: readonly Series[], group: GroupOf): Series {
     const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
     const own = spreadOf(values);
     out.y.push(own ? own.mean : null);
-    out.low.push(own ? own.mean - own.deviation : null);
-    out.high.push(own ? own.mean + own.deviation : null);
+    // No further than the values: a learning rate has no band below zero.
+    out.low.push(own ? Math.max(Math.min(...values), own.mean - own.deviation) : null);
+    out.high.push(own ? Math.min(Math.max(...values), own.mean + own.deviation) : null);
   }
-  const spread = spreadOf(all.map(lastOf).filter((value) => value !== undefined));
-  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps, ...(spread ? { spread } : {}) };
-}
-
-// Mean and standard deviation of a sample; undefined for no values.
-function spreadOf(values: readonly number[]): Series['spread'] {
-  if (values.length === 0) return undefined;
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  return { count: values.length, mean, deviation: values.length > 1 ? Math.sqrt(squares / (values.length - 1)) : 0 };
+  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
 }
 
 // The panel with one series for each group of trials and group of metrics.

@@ -5,6 +5,7 @@ import type { Panel } from './series';
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
 const MAX_CHARACTERS = 8;
+const LEAST_ALPHA = 0.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
 // Pixels of a line, of a character, and between an end and its label, where a line joins those that are apart.
 const LINE = 12;
@@ -57,22 +58,39 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// Labels beside the plot for curves that reach its right edge, within the plot for shorter ones. A label within it that
-// would cover another one at all places near its end is left out.
-export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
+// Ends within the plot that are this close to each other share a column of labels.
+const NEAR = 24;
+
+// The ends in columns from left to right, each from the top.
+function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
   const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < 1 ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
-  const atEdge = ends.filter(({ x }) => x >= width - EDGE).sort(isAbove);
-  const middles = spread(atEdge.map(({ y }) => y), height);
-  const placed = atEdge.map((end, at) => ({ ...end, left: width + GAP, middle: middles[at] ?? end.y }));
-  for (const end of ends) {
-    if (atEdge.includes(end)) continue;
-    const [left, right] = [end.x + GAP, end.x + GAP + CHARACTER * end.text.length];
-    const isFree = (middle: number): boolean =>
-      middle >= LINE / 2 &&
-      middle <= height - LINE / 2 &&
-      placed.every((other) => Math.abs(other.middle - middle) >= LINE || other.left > right || left > other.left + CHARACTER * other.text.length);
-    const middle = TRIED.map((lines) => end.y + lines * LINE).find(isFree);
-    if (middle !== undefined) placed.push({ ...end, left, middle });
+  const columns: T[][] = [];
+  for (const end of [...ends].sort((a, b) => a.x - b.x)) {
+    const own = columns[columns.length - 1];
+    const first = own?.[0];
+    const isAtEdge = end.x >= width - EDGE;
+    if (own && first && (isAtEdge ? first.x >= width - EDGE : end.x - first.x <= NEAR)) own.push(end);
+    else columns.push([end]);
+  }
+  return columns.map((own) => own.sort(isAbove));
+}
+
+// Labels beside the plot for curves that reach its right edge, within the plot for shorter ones: in the order of their
+// ends. A label within the plot that would cover another one at all places near its end is left out.
+export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
+  const placed: (T & Label)[] = [];
+  const right = ({ left, text }: { left: number; text: string }): number => left + CHARACTER * text.length;
+  const isFree = (label: T & Label): boolean =>
+    label.middle >= LINE / 2 &&
+    label.middle <= height - LINE / 2 &&
+    placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
+  for (const own of columnsOf(ends, width).reverse()) {
+    const edge = Math.max(...own.map(({ x }) => x));
+    const middles = spread(own.map(({ y }) => y), height);
+    const at = (lines: number): (T & Label)[] =>
+      own.map((end, place) => ({ ...end, left: (edge >= width - EDGE ? width : edge) + GAP, middle: (middles[place] ?? end.y) + lines * LINE }));
+    const lines = TRIED.find((one) => at(one).every(isFree));
+    placed.push(...at(lines ?? 0).filter((label) => lines !== undefined || isFree(label)));
   }
   return placed;
 }
@@ -108,7 +126,8 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
   for (const label of placedLabels(longest(found), bbox.width / ratio, bbox.height / ratio)) {
-    ctx.globalAlpha = label.alpha;
+    // Curves that are not pointed at are paler than their labels.
+    ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
     if (Math.abs(label.middle - label.y) > JOINED) {

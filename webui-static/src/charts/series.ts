@@ -30,7 +30,6 @@ export interface Series {
   steps: number[]; // batches of each point
   low?: (number | null)[]; // of a group of trials: mean minus and plus the deviation
   high?: (number | null)[];
-  spread?: { count: number; mean: number; deviation: number }; // of a group of trials: of their last values
 }
 
 export interface Panel {

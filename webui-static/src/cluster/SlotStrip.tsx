@@ -9,6 +9,7 @@ const SPAN_MS = 3_600_000;
 const CELLS = 60;
 const WIDTH = 240;
 const HEIGHT = 32;
+const NONE = 2; // height of a minute without slots
 const GAP_MS = 10_000;
 
 // Running allocations have no end, so the strip moves on without another request.
@@ -39,7 +40,7 @@ export function SlotStrip() {
           const height = Math.max(cell.total > 0 ? 1 : 0, (used[at] ?? 0) * HEIGHT);
           return (
             <g key={at}>
-              <rect class={cell.capacity > 0 ? 'strip-there' : 'strip-none'} x={at * width} y={0} width={width - 0.8} height={HEIGHT}>
+              <rect class={cell.capacity > 0 ? 'strip-there' : 'strip-none'} x={at * width} y={cell.capacity > 0 ? 0 : HEIGHT - NONE} width={width - 0.8} height={cell.capacity > 0 ? HEIGHT : NONE}>
                 <title>
                   {clock(new Date(cell.fromMs).toISOString())}: {metric(Number(average(cell.total, cell.fromMs, cell.toMs).toPrecision(2)))} of{' '}
                   {metric(Number(average(cell.capacity, cell.fromMs, cell.toMs).toPrecision(2)))} slots

@@ -76,6 +76,8 @@ const LEAST = 84;
 const MOST = 320;
 // Characters of a value that is not broken; a longer one has several lines.
 const WHOLE = 14;
+// Lines of a name that is not shortened.
+const HEAD_LINES = 2;
 // Below this width the differences are on a line of their own.
 const NARROW = 180;
 
@@ -103,7 +105,9 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const names = Math.min(MAX_NAME, Math.max(8, ...shown.flatMap((section) => section.rows.map(({ name }) => name.length))));
   const [host, width] = useWidth<HTMLDivElement>();
   const sizes = widths(width, all.length, names, longestOf(shown.flatMap((section) => section.rows)));
-  const shared = sizes.subject < NARROW ? sharedStart(all.map((one) => (one.path === 'trial' ? '' : one.experiment.name))) : '';
+  const titles = all.map((one) => (one.path === 'trial' ? '' : one.experiment.name));
+  const isLong = titles.some(({ length }) => CHARACTER * length > HEAD_LINES * (sizes.subject - PADDING));
+  const shared = isLong ? sharedStart(titles) : '';
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>

@@ -113,12 +113,13 @@ function cellOf({ steps, current, contents, seen }: TableProps, id: number, name
   return <Entry one={one} current={current} contents={contents} width={width} />;
 }
 
-const RunOf = ({ id, name, color }: Curve) => (
+const RunOf = ({ id, name, tag, color }: Curve) => (
   <span class="media-run">
     {color !== '' && <Swatch color={color} />}
     <a href={paths.trial(id)} title={name} aria-label={name || undefined}>
       <Name text={name || `trial ${id}`} />
     </a>
+    {tag !== undefined && !name.startsWith(`trial ${tag}`) && <span class="quiet id">#{tag}</span>}
   </span>
 );
 
@@ -224,7 +225,7 @@ function FormChoice({ isWall }: { isWall: boolean }) {
         Wall
       </button>
       <button type="button" aria-pressed={!isWall} onClick={() => setQuery({ media: 'table' })}>
-        Table
+        Runs
       </button>
     </div>
   );

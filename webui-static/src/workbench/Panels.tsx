@@ -15,7 +15,7 @@ import { counted, isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
 import { bestFormat } from './columns';
-import type { Group } from './groups';
+import { spread, type Group } from './groups';
 import { onPhone } from '../phone';
 import type { Query } from './query';
 import type { Run, RunKind } from './runs';
@@ -101,7 +101,13 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
       tools={tools}
       groups={
         groups.length > 0
-          ? { of: (trial) => places.get(trial), colors: groups.map(({ color }) => groupColors[color] ?? ''), names: groups.map(({ label }) => label) }
+          ? {
+              of: (trial) => places.get(trial),
+              colors: groups.map(({ color }) => groupColors[color] ?? ''),
+              names: groups.map(({ label }) => label),
+              best: groups.map((group) => spread(group.runs, 'searcherMetricsVal')),
+              metricName: objective?.metric ?? 'metric',
+            }
           : undefined
       }
     />

@@ -52,6 +52,8 @@ interface Props {
 // Room for the deviation of a group.
 const DEVIATION_WIDTH = 56;
 
+// The order of experiments without another one.
+const NEWEST_FIRST: readonly Sort[] = [{ column: 'id', descending: true }];
 const NARROW = '(max-width: 60rem)';
 const STATES = ['active', 'queued', 'building', 'running', 'paused', 'completed', 'canceled', 'error'];
 
@@ -248,7 +250,7 @@ export function Workbench(props: Props) {
                 single={single}
                 grouped={view.groups.length > 0}
                 columns={columns}
-                sorts={view.sorts}
+                sorts={view.sorts.length === 0 && kind === 'experiment' ? NEWEST_FIRST : view.sorts}
                 pins={view.pins}
                 heat={heatOf(view.heat, view.heat.length > 0 ? loaded : [])}
                 chosen={chosen}

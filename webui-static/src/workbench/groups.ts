@@ -41,18 +41,16 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
   return groups.sort(off);
 }
 
-interface Spread {
-  count: number; // runs with a number
+export interface Spread {
+  count: number;
   mean: number;
-  deviation: number; // of the sample; 0 for one run
+  deviation: number; // of the sample; 0 for one value
 }
 
-// Mean and standard deviation of a column; undefined if no run has a number there. Welford's method.
-export function spread(runs: readonly Run[], column: string): Spread | undefined {
+// Mean and standard deviation of numbers; undefined for none. Welford's method.
+export function spreadOf(values: readonly number[]): Spread | undefined {
   let [count, mean, squares] = [0, 0, 0];
-  for (const run of runs) {
-    const value = numberOf(run, column);
-    if (value === undefined) continue;
+  for (const value of values) {
     count++;
     const off = value - mean;
     mean += off / count;
@@ -60,3 +58,7 @@ export function spread(runs: readonly Run[], column: string): Spread | undefined
   }
   return count === 0 ? undefined : { count, mean, deviation: count > 1 ? Math.sqrt(squares / (count - 1)) : 0 };
 }
+
+// Those of a column; undefined if no run has a number there.
+export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
+  spreadOf(runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined));
