@@ -85,9 +85,9 @@ export function GroupKey({ names, colors, best, metricName }: GroupKeyProps) {
           <li key={name}>
             <Swatch color={colors[at] ?? ''} /> {name}
             {own && (
-              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run`}>
+              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run. Lines: mean; bands: one deviation, no further than the values`}>
                 {' '}
-                {counted(own.count, 'run')} · best {metricName} {spreadText(own)}
+                {counted(own.count, 'run')} · mean best {metricName} {spreadText(own)}
               </span>
             )}
           </li>

@@ -9,6 +9,7 @@ import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
+import { JOINED, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
 import { timeTexts } from './series';
@@ -17,7 +18,7 @@ const HEIGHT = 320;
 // Height of a chart when there are several.
 const LOWER = 240;
 const SIDE = 56;
-const RIGHT = 16;
+const RIGHT = 40; // with the ids of trials that train to the end
 // Below the plot are the labels and the name of the axis, above it the name of the other axis.
 const BOTTOM = 36;
 const TOP = 36;
@@ -121,6 +122,26 @@ function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
   );
 }
 
+// The ids of the drawn runs at the ends of their lines.
+function Ids({ lines, painting, width, height, x, y }: { lines: readonly Line[]; painting: Painting; width: number; height: number } & Pick<AxesProps, 'x' | 'y'>) {
+  const ends = lines.flatMap(({ trial, points }) => {
+    const last = points[points.length - 1];
+    return last ? [{ id: trial.id, text: String(trial.id), x: x(last.seconds) - SIDE, y: y(last.length) - TOP }] : [];
+  });
+  return (
+    <>
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM).map(({ id, text, left, middle, x: right, y: end }) => (
+        <g key={id} {...painting.of(id)} class="end-id">
+          {Math.abs(middle - end) > JOINED && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
+          <text class="over" x={SIDE + left} y={TOP + middle + 4}>
+            {text}
+          </text>
+        </g>
+      ))}
+    </>
+  );
+}
+
 function Picture({ lane, lines, unit, latest, scale, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
@@ -128,6 +149,7 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
   const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
   const byId = new Map(lines.map((one) => [one.trial.id, one]));
+  const drawn = lines.filter(({ trial }) => painting.of(trial.id).class === 'of-run');
   return (
     <figure
       class="chart wide"
@@ -156,6 +178,7 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} painting={painting} x={x} y={y} />
           ))}
+          {roomFor(drawn.map(({ trial }) => String(trial.id)), 1) > 0 && <Ids lines={drawn} painting={painting} width={width} height={height} x={x} y={y} />}
           {lane.title !== '' && <Stages lane={lane} unit={unit} y={y} />}
         </svg>
       </div>

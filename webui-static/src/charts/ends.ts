@@ -11,7 +11,7 @@ const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
 const LINE = 12;
 const CHARACTER = 7;
 const GAP = 10;
-const JOINED = 4;
+export const JOINED = 4;
 // Places above and below its end where a label within the plot is tried, in lines.
 const TRIED = [0, -1, 1, -2, 2, -3, 3];
 // An end this close to the right edge of the plot has its label beside the plot.
@@ -36,10 +36,10 @@ export function longest<T extends { place: number; x: number }>(ends: readonly T
   return [...best.values()];
 }
 
-// The room beside the plot that these labels need, or 0 without labels.
-export const roomFor = (tags: readonly string[]): number => {
+// The room beside the plot that these labels need, or 0 without labels: for fewer than `least`, for many, for long ones.
+export const roomFor = (tags: readonly string[], least = 2): number => {
   const characters = Math.max(0, ...tags.map(({ length }) => length));
-  return tags.length < 2 || tags.length > MAX_LABELED || characters > MAX_CHARACTERS ? 0 : GAP + CHARACTER * characters;
+  return tags.length < least || tags.length > MAX_LABELED || characters > MAX_CHARACTERS ? 0 : GAP + CHARACTER * characters;
 };
 
 // Middles of lines of text near these heights, which ascend, without overlap and within 0..height.

@@ -106,7 +106,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const sizes = widths(width, all.length, names, longestOf(shown.flatMap((section) => section.rows)));
   const titles = all.map((one) => (one.path === 'trial' ? '' : one.experiment.name));
-  const isLong = titles.some(({ length }) => CHARACTER * length > HEAD_LINES * (sizes.subject - PADDING));
+  const isLong = titles.every(({ length }) => CHARACTER * length > HEAD_LINES * (sizes.subject - PADDING));
   const shared = isLong ? sharedStart(titles) : '';
   const differing = rows.filter(({ differs }) => differs).length;
   return (
