@@ -23,6 +23,7 @@ function OverOne({ trials, dimension, y, painting }: { trials: Trial[]; dimensio
 export interface Props {
   trials: Trial[];
   failed: number; // runs that are left out
+  waiting: number; // and those that have not started
   hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;
   smallerIsBetter: boolean;
@@ -34,7 +35,7 @@ export interface Props {
 const shared = (all: Dimension[], trials: readonly Trial[]): Dimension[] =>
   all.filter((one) => 2 * trials.filter((trial) => !Number.isNaN(position(one, trial))).length >= trials.length);
 
-export function HyperparameterViews({ trials, failed, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
+export function HyperparameterViews({ trials, failed, waiting, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
   const declared = dimensions(trials, hyperparameters);
   const all = hyperparameters === undefined ? shared(declared, trials) : declared;
   const rare = declared.filter((one) => !all.includes(one)).map(({ name }) => name);
@@ -52,7 +53,7 @@ export function HyperparameterViews({ trials, failed, hyperparameters, metricNam
   const metricAxis = axis && padded(axis);
   const isEqual = scored > 1 && axis !== undefined && isConstant(axis);
   const drawn = all.map(padded);
-  const left = [failed > 0 ? counted(failed, 'failed run') : '', rare.length > 0 ? `${rare.join(', ')} (fewer than half of the runs have it)` : ''].filter((part) => part !== '');
+  const left = [failed > 0 ? counted(failed, 'failed run') : '', waiting > 0 ? `${counted(waiting, 'run')} without a trial` : '', rare.length > 0 ? `${rare.join(', ')} (fewer than half of the runs have it)` : ''].filter((part) => part !== '');
   return (
     <>
       <Parallel

@@ -19,6 +19,7 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
         <span class="panel-name">Importance</span>
         <span class="panel-facts">
           <span>share of the metric's variance that each explains alone</span>
+          <span>{counted(count, 'run')}</span>
         </span>
       </figcaption>
       {found.length === 0 && <p class="quiet">At least {MIN_TRIALS} runs with a metric are needed.</p>}

@@ -26,7 +26,7 @@ const DOTTED_POINTS = 8;
 const Y_AXIS = 56;
 const RIGHT = 16;
 // Least pixels between ticks of the x axis. Batches are whole.
-const X_SPACE = 48;
+const X_SPACE = 60;
 const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map((digit) => digit * 10 ** power)).flat().filter(Number.isInteger);
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;

@@ -145,15 +145,15 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                   </th>
                 </tr>
               )}
-              {section.rows.map(({ name, cells, differs, ...row }) => (
-                <tr key={name} class={differs && !onlyDifferences ? 'differs' : ''}>
-                  <th scope="row" title={name}>
-                    <RowName name={name} />
+              {section.rows.map((row) => (
+                <tr key={row.name} class={row.differs && !onlyDifferences ? 'differs' : ''}>
+                  <th scope="row" title={row.name}>
+                    <RowName name={row.name} />
                   </th>
-                  {(differs ? cells : cells.slice(0, 1)).map((cell, at) => (
-                    <td key={at} colSpan={differs ? 1 : all.length} class={cellClass(cell, { name, cells, differs, ...row })} title={cell.text}>
-                      <Value cell={cell} isShared={!differs} />
-                      {!differs && !isOne && <span class="quiet"> in all</span>}
+                  {(row.differs ? row.cells : row.cells.slice(0, 1)).map((cell, at) => (
+                    <td key={at} colSpan={row.differs ? 1 : all.length} class={cellClass(cell, row)} title={cell.text}>
+                      <Value cell={cell} isShared={!row.differs} />
+                      {!row.differs && !isOne && <span class="quiet"> in all</span>}
                     </td>
                   ))}
                 </tr>

@@ -101,6 +101,12 @@ function List({ title, id, all, none, format, reasons }: ListProps) {
             <span class="quiet about">
               <Moment one={one} />
               {one.bestTrialSearcherMetric != null && ` · ${one.searcherMetric} ${format(one)}`}
+              {one.state === 'STATE_ERROR' && (
+                <>
+                  {' · '}
+                  <a href={`${paths.experiment(one.id)}?tab=log`}>log</a>
+                </>
+              )}
             </span>
             {reasons?.get(one.id) && <code class="why">{reasons.get(one.id)}</code>}
           </li>

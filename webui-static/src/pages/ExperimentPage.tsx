@@ -2,6 +2,7 @@
 // configuration and notes.
 import * as api from '../api';
 import * as changes from '../calls/changes';
+import { Hparams } from '../charts/Hparams';
 import { dimensions, flatten } from '../charts/search';
 import type { Props as SearchProps } from '../charts/SearchView';
 import { Explain } from '../cluster/Explain';
@@ -176,6 +177,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span class="quiet found" role="status">
             {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
           </span>
+          {trials.length === 1 && trials[0] && <Hparams trial={trials[0]} />}
         </>
       }
       source={source}

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { attemptTone, savedIn, Timeline } from '../charts/Timeline';
+import { Hparams } from '../charts/Hparams';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
@@ -17,7 +18,7 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { dateTime, duration, grouped, isEnded, metric, digits, sorted, span, stateName } from '../format';
+import { dateTime, duration, grouped, isEnded, digits, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
@@ -50,24 +51,6 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
 const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
-
-// Hyperparameters above the charts; their tab has the others.
-const MAX_VALUES = 8;
-
-function Hparams({ trial }: { trial: Trial }) {
-  const values = [...flatten(sorted(trial.hparams ?? {}))];
-  if (values.length === 0) return null;
-  return (
-    <p class="hparams">
-      {values.slice(0, MAX_VALUES).map(([name, value]) => (
-        <span class="tag" key={name}>
-          <span class="quiet">{name}</span> {typeof value === 'number' ? metric(value) : typeof value === 'string' ? value : JSON.stringify(value)}
-        </span>
-      ))}
-      {values.length > MAX_VALUES && <span class="quiet">and {values.length - MAX_VALUES} more</span>}
-    </p>
-  );
-}
 
 function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experiment | undefined; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));

@@ -129,6 +129,7 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
       <HyperparameterViews
         trials={trials}
         failed={rows.length - kept.length}
+        waiting={kept.length - trials.length}
         hyperparameters={hyperparameters}
         metricName={metric}
         smallerIsBetter={smallerIsBetter}
