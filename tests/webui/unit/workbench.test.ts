@@ -6,6 +6,7 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
+import { DEFAULT_COLUMNS, wideColumns } from '../../../webui-static/src/workbench/columns';
 import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
@@ -39,6 +40,15 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(told(true), ['act = gelu 0', 'act = relu 1', 'act = tanh 2']);
   assert.deepEqual(told(false), ['act = relu 1', 'act = gelu 0', 'act = tanh 2']);
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
+});
+
+test('a wide table has the hyperparameters that differ, as many as it has room for', () => {
+  const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 8, rare: 1 })];
+  const added = (width: number): string[] => wideColumns(runs, width).filter((key) => key.startsWith('hp.'));
+  assert.deepEqual(added(3000), ['hp.act', 'hp.width']);
+  assert.deepEqual(added(1360), ['hp.act']);
+  assert.deepEqual(added(1000), []);
+  assert.deepEqual(wideColumns([], 3000), DEFAULT_COLUMNS.experiment);
 });
 
 test('runs without a value come last in either direction; a further column orders equal ones', () => {

@@ -1,5 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
+import { flatten } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -153,6 +154,26 @@ export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
 
 // Default columns for trials of several experiments.
 export const WITH_EXPERIMENT: readonly string[] = ['id', 'experiment', ...DEFAULT_COLUMNS.trial.slice(1)];
+
+// Rows that are looked at for hyperparameters, and pixels of a column of one and of the frame around a table.
+const LOOKED_AT = 100;
+const PARAMETER_WIDTH = 104;
+const FRAME_WIDTH = 136 + 58;
+
+// The default columns of experiments in a table of the whole width: those of DEFAULT_COLUMNS, and in the room that they
+// leave the hyperparameters that differ, of those that half of the runs have.
+export function wideColumns(runs: readonly Run[], width: number): readonly string[] {
+  const own = DEFAULT_COLUMNS.experiment;
+  const used = own.reduce((sum, key) => sum + (column(key)?.width ?? 0), FRAME_WIDTH);
+  const values = runs.slice(0, LOOKED_AT).flatMap(({ trial }) => (trial ? [flatten(trial.hparams)] : []));
+  const names = [...new Set(values.flatMap((one) => [...one.keys()]))].sort().filter((name) => {
+    const known = values.filter((one) => one.has(name));
+    return 2 * known.length >= values.length && new Set(known.map((one) => JSON.stringify(one.get(name)))).size > 1;
+  });
+  const found = names.slice(0, Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH))).map((name) => `hp.${name}`);
+  const at = own.indexOf(BEST) + 1;
+  return [...own.slice(0, at), ...found, ...own.slice(at)];
+}
 
 // The column with the metric's name as title, which is known once all rows have the same one.
 export const titled = (one: Column, metricName: string | undefined): Column =>
