@@ -241,7 +241,7 @@ const listing = [
     async () => {
       await page.goto(`${cluster.url}/det/experiments`);
       await page.waitForSelector('tbody tr[data-id]');
-      await page.getByText('Columns', { exact: true }).click();
+      await page.locator('summary', { hasText: 'Columns' }).click();
       await page.getByLabel('Find a column').fill('learning');
       await page.getByRole('checkbox', { name: 'hp.learning_rate' }).check();
       await until(() => [...document.querySelectorAll('thead th')].some((th) => th.textContent.includes('learning_rate')));
