@@ -105,23 +105,24 @@ const pinsStay = (): boolean => innerWidth > 768;
 
 // Scrolls to a column that was just added or sorted by. Returns the width of what does not scroll, and the columns with
 // a last one so wide that the table, scrolled to its end, begins with a whole column beside the pinned ones.
-function useScrolling(frame: { current: HTMLElement | null }, columns: Column[], { pins, sorts }: Pick<Props, 'pins' | 'sorts'>, first: number, frameWidth: number): { columns: Column[]; pinnedWidth: number } {
+function useScrolling(frame: { current: HTMLElement | null }, columns: Column[], { pins, sorts, beside }: Pick<Props, 'pins' | 'sorts' | 'beside'>, first: number, frameWidth: number): { columns: Column[]; pinnedWidth: number } {
   const [still, moving] = [columns.filter(({ key }) => pinsStay() && pins.includes(key)), columns.filter(({ key }) => !pinsStay() || !pins.includes(key))];
   const pinnedWidth = still.reduce((sum, { width }) => sum + width, first);
   const widths = moving.map(({ width }) => width);
   const room = frameWidth - pinnedWidth;
   const keys = columns.map(({ key }) => key);
   const order = JSON.stringify(sorts);
-  const before = useRef({ keys, sorts, order });
+  const before = useRef({ keys, sorts, order, beside });
   useLayoutEffect(() => {
     const last = before.current;
-    before.current = { keys, sorts, order };
-    if (!frame.current || (last.keys.join() === keys.join() && last.order === order)) return;
+    before.current = { keys, sorts, order, beside };
+    // Beside panels the table has other columns, which were not added.
+    if (!frame.current || last.beside !== beside || (last.keys.join() === keys.join() && last.order === order)) return;
     const added = keys.length - last.keys.length <= 1 ? keys.find((key) => !last.keys.includes(key)) : undefined;
     const sorted = last.order === order ? undefined : sorts.find(({ column }) => !last.sorts.some((one) => one.column === column))?.column;
     const touched = moving.findIndex(({ key }) => key === (added ?? sorted));
     if (touched >= 0) frame.current.scrollLeft = revealed(widths, touched, room, frame.current.scrollLeft);
-  }, [keys.join(), order]);
+  }, [keys.join(), order, beside]);
   const { filler } = edges(widths, room);
   const end = moving[moving.length - 1];
   return { columns: filler > 0 ? columns.map((one) => (one === end ? { ...one, width: one.width + filler } : one)) : columns, pinnedWidth };
@@ -143,7 +144,7 @@ export function RunTable(props: Props) {
   // Beside panels the id scrolls away from a name.
   const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
   const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);
-  const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts }, choiceWidth, frameWidth);
+  const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts, beside }, choiceWidth, frameWidth);
   const hidden = onPhone() || frameWidth === 0 ? 0 : columns.filter((_, at) => columns.slice(0, at + 1).reduce((sum, { width }) => sum + width, choiceWidth) > frameWidth + 1).length;
   useLayoutEffect(() => void (props.hides.value = hidden), [hidden]);
   const total = items.total ?? 0;
