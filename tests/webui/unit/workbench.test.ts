@@ -7,7 +7,7 @@ import { front, history, points, readGoals, writeGoals, type Goal } from '../../
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
 import { DEFAULT_COLUMNS, wideColumns } from '../../../webui-static/src/workbench/columns';
-import { groupsOf, spread } from '../../../webui-static/src/workbench/groups';
+import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor } from '../../../webui-static/src/colors';
@@ -30,6 +30,10 @@ test('runs with equal values are a group; its numbers have a mean and a deviatio
   assert.equal(spread(groups[1]?.runs ?? [], 'searcherMetricsVal'), undefined);
   assert.deepEqual(spread(groups[2]?.runs ?? [], 'searcherMetricsVal'), { count: 1, mean: 9, deviation: 0 });
   assert.deepEqual(groupsOf(runs, []), []);
+});
+
+test('a deviation has two digits', () => {
+  assert.deepEqual([0, 0.0000341, 0.0012, 0.03, 4.26, 99.9, 123].map(deviationText), ['0', '3.4e-5', '0.0012', '0.030', '4.3', '100', '123']);
 });
 
 test('groups are in the order of their means, and keep their colors in any order', () => {

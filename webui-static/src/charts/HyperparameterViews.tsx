@@ -6,7 +6,7 @@ import { HeatMap, ImportanceBars } from './ImportanceView';
 import { usePainting, type Painting } from './paint';
 import { Parallel, type SetTests } from './Parallel';
 import { Scatter } from './Scatter';
-import { dimensions, isConstant, metricOf, objective, padded, position, share, type Dimension } from './search';
+import { dimensions, isConstant, metricOf, objective, padded, position, share, shared, type Dimension } from './search';
 
 function OverOne({ trials, dimension, y, painting }: { trials: Trial[]; dimension: Dimension; y: Dimension; painting: Painting }) {
   const scored = trials.filter((trial) => metricOf(trial) !== undefined && !Number.isNaN(position(dimension, trial)));
@@ -30,10 +30,6 @@ export interface Props {
   query: Query | undefined; // of the table
   setTests: SetTests;
 }
-
-// Hyperparameters of different experiments: those that half of the runs have.
-const shared = (all: Dimension[], trials: readonly Trial[]): Dimension[] =>
-  all.filter((one) => 2 * trials.filter((trial) => !Number.isNaN(position(one, trial))).length >= trials.length);
 
 export function HyperparameterViews({ trials, failed, waiting, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
   const declared = dimensions(trials, hyperparameters);

@@ -6,7 +6,8 @@ import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import { counted, metric, digits } from '../format';
-import type { Spread } from '../workbench/groups';
+import { deviationText, placesOf, type Spread } from '../workbench/groups';
+import { idBeside } from './ends';
 import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
@@ -40,11 +41,11 @@ function Line({ label, entries }: { label: string; entries: readonly ComponentCh
   );
 }
 
-// A mean with the decimal places of its deviation, which has two digits.
+// A mean with the decimal places of its deviation.
 function spreadText({ mean, deviation }: Spread): string {
-  if (!(deviation > 0)) return digits(mean);
-  const places = Math.max(0, 1 - Math.floor(Math.log10(deviation)));
-  return places > 6 || deviation >= 1e6 ? `${metric(mean)} ± ${metric(Number(deviation.toPrecision(2)))}` : `${mean.toFixed(places)} ± ${deviation.toFixed(places)}`;
+  if (deviation === 0) return digits(mean);
+  const places = placesOf(deviation);
+  return `${places === undefined ? metric(mean) : mean.toFixed(places)} ± ${deviationText(deviation)}`;
 }
 
 // Trials without a curve have no entry.
@@ -54,13 +55,13 @@ export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels:
   return (
     <Line
       label="Trials shown"
-      entries={known.map(({ id, name, tag = '', color }) => (
+      entries={known.map(({ id, name, tag, color }) => (
         <li key={id}>
           <Swatch color={color} />{' '}
           <a href={paths.trial(id)} title={name}>
             <Name text={name} />
           </a>
-          {!name.startsWith(`trial ${tag}`) && <span class="quiet"> #{tag}</span>}
+          <span class="quiet"> {idBeside(name, tag)}</span>
         </li>
       ))}
     />

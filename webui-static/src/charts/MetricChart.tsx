@@ -7,7 +7,7 @@ import { axisNumber, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
-import { drawEnds, roomFor } from './ends';
+import { drawEnds, idBeside, roomFor } from './ends';
 import { dashOf } from './facts';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
@@ -65,9 +65,6 @@ const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): stri
   const own = colors ?? seriesColors(1);
   return panel.series.map((series) => own[series.place] ?? '');
 };
-
-// "#13 mixup"; the label of a trial has its id.
-const withTag = (label: string, tag: string | undefined): string => (tag === undefined || label.startsWith(`trial ${tag}`) ? label : `#${tag} ${label}`);
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
@@ -178,7 +175,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
             top: top + plot.rect.top,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused).map((row) => ({
-              label: withTag(row.label, tags[panel.series[row.at]?.place ?? -1]),
+              label: `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
               color: colors[row.at] ?? '',
               focused: row.at === focused,
               value: listed(row.value),

@@ -258,7 +258,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
     ),
   }));
   // Without the time that the search waited for slots.
-  const begun = Math.min(...reported.flatMap(({ points }) => points.slice(1, 2).map((point) => Math.min(point.seconds, points[0]?.seconds ?? 0))));
+  const begun = Math.min(...reported.flatMap(({ points }) => points.slice(0, 1).filter(() => points.length > 1).map((point) => point.seconds)));
   const waited = Number.isFinite(begun) ? begun : 0;
   const lines = new Map(
     reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),

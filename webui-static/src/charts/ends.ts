@@ -17,6 +17,9 @@ const TRIED = [0, -1, 1, -2, 2, -3, 3];
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
+// "#13" for the row of a curve; "" if the name of the curve, "trial 13", says it.
+export const idBeside = (name: string, tag: string | undefined): string => (tag === undefined || name.startsWith(`trial ${tag}`) ? '' : `#${tag}`);
+
 export interface End {
   text: string;
   x: number; // pixels from the left edge of the plot

@@ -93,6 +93,10 @@ export function position(dimension: Dimension, trial: Trial): number {
   return share(dimension, Number(value));
 }
 
+// Of the dimensions of different experiments those that half of the trials have.
+export const shared = (all: Dimension[], trials: readonly Trial[]): Dimension[] =>
+  all.filter((one) => 2 * trials.filter((trial) => !Number.isNaN(position(one, trial))).length >= trials.length);
+
 // The searcher metric as a dimension; undefined until a trial has one.
 export function objective(trials: readonly Trial[], name: string): Dimension | undefined {
   const values = trials.map(metricOf).filter((value) => value !== undefined);

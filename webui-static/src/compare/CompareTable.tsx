@@ -10,7 +10,8 @@ import { experimentTitle } from '../workbench/runs';
 import { onlyDiffering, sharedStart, type Cell, type Row, type Section } from './rows';
 import type { Subject } from './subjects';
 
-// Name and id of a run in one line, without the beginning `shared` by all names; below a trial the name and id of its experiment, if `isNamed`.
+// Name and id of a run, without the beginning `shared` by all names; below a trial the name and id of its experiment, if
+// `isNamed`.
 function Head({ one, shared, isNamed, isBaseline }: { one: Subject; shared: string; isNamed: boolean; isBaseline: boolean }) {
   const { experiment, trial } = one;
   const ofTrial = one.path === 'trial' && trial !== undefined;

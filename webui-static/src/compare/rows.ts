@@ -80,7 +80,7 @@ export function metricRow(name: string, values: readonly Value[], format: Format
   return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
-// The row of a metric with a direction: the best value and those that read the same are marked, and differences have a tone.
+// The row of a metric with a direction: the best value and those that read the same are marked, differences have a tone.
 export function objectiveRow(name: string, values: readonly Value[], smallerIsBetter: boolean, format?: Format): Row {
   const row = metricRow(name, values, format);
   const best = row.differs ? bestPlace(values, smallerIsBetter) : undefined;

@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { paths, useQuery } from '../address';
 import { media, type Media } from '../calls/media';
+import { idBeside } from '../charts/ends';
 import type { Curve } from '../charts/Metrics';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
@@ -119,7 +120,7 @@ const RunOf = ({ id, name, tag, color }: Curve) => (
     <a href={paths.trial(id)} title={name} aria-label={name || undefined}>
       <Name text={name || `trial ${id}`} />
     </a>
-    {tag !== undefined && !name.startsWith(`trial ${tag}`) && <span class="quiet id">#{tag}</span>}
+    <span class="quiet id">{idBeside(name, tag)}</span>
   </span>
 );
 

@@ -1,6 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { flatten } from '../charts/search';
+import { dimensions, shared } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -165,11 +165,8 @@ const FRAME_WIDTH = 136 + 58;
 export function wideColumns(runs: readonly Run[], width: number): readonly string[] {
   const own = DEFAULT_COLUMNS.experiment;
   const used = own.reduce((sum, key) => sum + (column(key)?.width ?? 0), FRAME_WIDTH);
-  const values = runs.slice(0, LOOKED_AT).flatMap(({ trial }) => (trial ? [flatten(trial.hparams)] : []));
-  const names = [...new Set(values.flatMap((one) => [...one.keys()]))].sort().filter((name) => {
-    const known = values.filter((one) => one.has(name));
-    return 2 * known.length >= values.length && new Set(known.map((one) => JSON.stringify(one.get(name)))).size > 1;
-  });
+  const trials = runs.slice(0, LOOKED_AT).flatMap(({ trial }) => (trial ? [trial] : []));
+  const names = shared(dimensions(trials), trials).map(({ name }) => name);
   const found = names.slice(0, Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH))).map((name) => `hp.${name}`);
   const at = own.indexOf(BEST) + 1;
   return [...own.slice(0, at), ...found, ...own.slice(at)];

@@ -59,6 +59,16 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   return count === 0 ? undefined : { count, mean, deviation: count > 1 ? Math.sqrt(squares / (count - 1)) : 0 };
 }
 
+// Decimal places that show two digits of a deviation; undefined where an exponent is shorter.
+export const placesOf = (deviation: number): number | undefined =>
+  deviation >= 1e-4 && deviation < 1e6 ? Math.max(0, 1 - Math.floor(Math.log10(deviation))) : undefined;
+
+// "0.0012", "0.030", "120", "3.4e-5", "0".
+export function deviationText(deviation: number): string {
+  const places = placesOf(deviation);
+  return places === undefined ? (deviation === 0 ? '0' : deviation.toExponential(1)) : deviation.toFixed(places);
+}
+
 // Those of a column; undefined if no run has a number there.
 export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
   spreadOf(runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined));

@@ -6,7 +6,7 @@ import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
 import { onPhone } from '../phone';
 import type { Column } from './columns';
-import { spread, type Group } from './groups';
+import { deviationText, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
 import { hasCurves, hovered, trialOf } from './selection';
@@ -47,10 +47,6 @@ const pinClass = ({ columns, pins }: Placed, key: string): string =>
   !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
 
 const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
-
-// Two digits: "0.0012", "0.030", "3.4e-5".
-const deviationText = (value: number): string =>
-  value === 0 || value >= 100 ? metric(Number(value.toPrecision(2))) : value < 1e-4 ? value.toExponential(1) : value.toPrecision(2);
 
 export interface HeadProps extends Placed {
   sorts: readonly Sort[];
