@@ -26,7 +26,11 @@ stop="deploy/quickstart.sh --stop"
 port="" data="" action=start train=1 packages="" prefix=""
 while [ $# -gt 0 ]; do
   case "$1" in
-    --data) data=$(cd "${2:?--data needs a directory}" && pwd); shift ;;
+    --data)
+      [ -d "${2:?--data needs a directory}" ] || { echo "quickstart: --data: no directory $2" >&2; exit 1; }
+      data=$(cd "$2" && pwd)
+      shift
+      ;;
     --port) port=${2:?--port needs a number}; shift ;;
     --state) state=${2:?--state needs a directory}; stop+=" --state $(printf %q "$state")"; shift ;;
     --no-train) train=0 ;;
@@ -237,6 +241,16 @@ if [ "$action" = stop ]; then
   exit 0
 fi
 
+if [ -n "$data" ]; then
+  lacks=""
+  for file in train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte; do
+    [ -s "$data/$file" ] || [ -s "$data/$file.gz" ] || lacks+=", $file"
+  done
+  if [ -n "$lacks" ]; then
+    echo "quickstart: --data: $data lacks ${lacks#, }, plain or .gz" >&2
+    exit 1
+  fi
+fi
 mkdir -p "$state" 2>/dev/null && [ -w "$state" ] || {
   echo "quickstart: cannot write to $state; choose another directory with --state DIR" >&2
   exit 1

@@ -88,6 +88,15 @@ class Quickstart(unittest.TestCase):
         found = subprocess.run(["bash", "-c", shown + "; command -v det"], capture_output=True, text=True, check=True).stdout
         self.assertEqual(found.strip(), str(prefix / "bin" / "det"))
 
+    def test_missing_data_are_named_before_anything_is_built(self):
+        data = self.home / "data"
+        data.mkdir()
+        (data / "train-images-idx3-ubyte.gz").write_bytes(b"\x1f\x8b")
+        out = self.run_script("--data", str(data), expect=1)
+        self.assertIn(f"{data} lacks train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte", out)
+        self.assertNotIn("building", out)
+        self.assertIn("--data: no directory", self.run_script("--data", str(self.home / "none"), expect=1))
+
     def test_a_directory_without_programs_is_named(self):
         self.assertIn("has no det-master", self.run_script("--prefix", str(self.home), expect=1))
 
