@@ -10,7 +10,7 @@ import { DEFAULT_COLUMNS, wideColumns } from '../../../webui-static/src/workbenc
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { runColor } from '../../../webui-static/src/colors';
+import { runColor, seedsOf } from '../../../webui-static/src/colors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -125,6 +125,24 @@ test('colors of ids in a row differ clearly and stand out from the card', () => 
         for (const other of colors.slice(at + 1, at + 8)) assert.ok(apart(one, other) > 40, `${one} and ${other}`);
       });
     }
+});
+
+test('shown runs whose ids look alike get colors apart, and none changes its color while it is shown', () => {
+  const apart = (one: number, other: number, dark: boolean): number => {
+    const parts = [runColor(one, dark), runColor(other, dark)].map((color) => (color.match(/\d+/g) ?? []).map(Number));
+    return Math.hypot(...[0, 1, 2].map((at) => (parts[0]?.[at] ?? 0) - (parts[1]?.[at] ?? 0)));
+  };
+  assert.ok(apart(46, 10, false) < 25);
+  const first = seedsOf([46, 10], new Map());
+  assert.deepEqual([...first], [[10, 10], [46, first.get(46)]]);
+  const all = seedsOf([16, 48, 21, 51, 22, 10, 44, 46], first);
+  assert.deepEqual([all.get(10), all.get(46)], [10, first.get(46)]);
+  for (const dark of [false, true])
+    for (const [id, seed] of all) for (const [other, taken] of all) if (id < other) assert.ok(apart(seed, taken, dark) > 40, `${id} and ${other}`);
+  assert.deepEqual([...seedsOf([46], new Map())], [[46, 46]]);
+  const many = Array.from({ length: 200 }, (_, at) => at + 1);
+  assert.equal(seedsOf(many, new Map()).get(200), 200);
+  assert.deepEqual([...seedsOf([10, 11], seedsOf(many, new Map()))], [[10, 10], [11, 11]]);
 });
 
 test('the best value so far follows the better direction', () => {

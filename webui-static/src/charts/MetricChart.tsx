@@ -68,6 +68,12 @@ const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): stri
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
+// The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
+const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
+  const x = left < 0 || plot.cursor.event?.buttons ? undefined : plot.data[0][plot.posToIdx(left)];
+  return [x === undefined ? left : plot.valToPos(x, 'x'), top];
+};
+
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
@@ -103,6 +109,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
       sync: { key: 'metrics' },
       y: false,
+      move: snapped,
       drag: { x: true, y: false, setScale: false },
       points: { one: many, size: 7, stroke: card, fill: (_: uPlot, i: number) => colors[i - 1] ?? card },
       dataIdx: (plot: uPlot, i: number, at: number) =>

@@ -2,7 +2,7 @@
 // options are part of the address.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { colorsOf, useColors } from '../colors';
+import { colorOfSeed, useColors } from '../colors';
 import { useFilled } from '../components/above';
 import { Empty } from '../components/Empty';
 import { Icon } from '../components/Icon';
@@ -220,7 +220,7 @@ export function Metrics(props: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
-  const plain = useMemo(() => colorsOf([ids[0] ?? 0])[0] ?? '', [theme, ids[0]]);
+  const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
   const tags = curves.map(({ tag = '' }) => tag);
   const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
