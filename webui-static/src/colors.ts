@@ -69,8 +69,10 @@ export const runColor = (seed: number, dark: boolean): string =>
 
 // Among more runs than these, colors cannot be told apart anyway.
 const MAX_APART = 16;
-// The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it.
-const ALIKE = 0.13;
+// The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it. Lines differ
+// by their hues rather than by their lightness, which counts less.
+const ALIKE = 0.1;
+const LIGHTNESS = 0.5;
 const SEEDS = Array.from({ length: 64 }, (_, at) => at);
 
 // The distance of two colors in the theme that shows less of it.
@@ -78,7 +80,7 @@ const apart = (one: number, other: number): number =>
   Math.min(
     ...[TONES.light, TONES.dark].map((tone) => {
       const [from, to] = [labOf(one, tone), labOf(other, tone)];
-      return Math.hypot(from[0] - to[0], from[1] - to[1], from[2] - to[2]);
+      return Math.hypot(LIGHTNESS * (from[0] - to[0]), from[1] - to[1], from[2] - to[2]);
     }),
   );
 

@@ -6,7 +6,7 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
-import { DEFAULT_COLUMNS, wideColumns } from '../../../webui-static/src/workbench/columns';
+import { DEFAULT_COLUMNS, usualColumns } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
@@ -46,13 +46,22 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
 });
 
-test('a wide table has the hyperparameters that differ, as many as it has room for', () => {
-  const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 8, rare: 1 })];
-  const added = (width: number): string[] => wideColumns(runs, width).filter((key) => key.startsWith('hp.'));
-  assert.deepEqual(added(3000), ['hp.act', 'hp.width']);
-  assert.deepEqual(added(1360), ['hp.act']);
-  assert.deepEqual(added(1000), []);
-  assert.deepEqual(wideColumns([], 3000), DEFAULT_COLUMNS.experiment);
+test('a wide table has the hyperparameters that differ most, as many as it has room for; beside charts it has one', () => {
+  const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 32, rare: 1 })];
+  const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.'));
+  assert.deepEqual(added(3000), ['hp.width', 'hp.act']);
+  assert.deepEqual(added(1200), ['hp.width']);
+  assert.deepEqual(added(900), []);
+  assert.deepEqual(added(1440, true), ['hp.width']);
+  assert.deepEqual(usualColumns([], false, 3000), DEFAULT_COLUMNS.experiment);
+});
+
+test('a column that has one value only is left out', () => {
+  const of = (id: number, username: string): Run => ({ ...run(id, {}), experiment: { trialIds: [], username, numTrials: 1 } as unknown as Experiment });
+  const shown = (...users: string[]): string[] => ['user', 'numTrials'].filter((key) => usualColumns(users.map((user, at) => of(at + 1, user)), true, 1440).includes(key));
+  assert.deepEqual(shown('ann', 'ann'), []);
+  assert.deepEqual(shown('ann', 'bob'), ['user']);
+  assert.deepEqual(shown('ann'), ['user', 'numTrials']);
 });
 
 test('runs without a value come last in either direction; a further column orders equal ones', () => {

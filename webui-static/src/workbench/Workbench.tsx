@@ -11,7 +11,7 @@ import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
-import { aligned, column, DEFAULT_COLUMNS, titled, wideColumns, type Column } from './columns';
+import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels, PanelSelect } from './Panels';
@@ -199,7 +199,7 @@ export function Workbench(props: Props) {
   const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
-  const usual = kind === 'experiment' && layout === 'table' && !onPhone() ? wideColumns(loaded, innerWidth) : DEFAULT_COLUMNS[kind];
+  const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
   // The labels of groups have the values of their columns.
   const keys = (view.columns ?? props.columns ?? usual).filter((key) => key === 'id' || !view.groups.includes(key));
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
