@@ -277,7 +277,7 @@ void Agent::take(const ProcessEnded& event) {
   const auto dir = data_.allocation(*id);
   if (!dir) return;
   // On a job's thread: cleaning up after a killed supervisor can take a minute.
-  begin_job(*id, [this, id = *id, dir = *dir](std::stop_token) -> Event {
+  begin_job(*id, [this, id = *id, dir = *dir](const std::stop_token&) -> Event {
     const Exit exit = conclude_end(id, dir);
     // A fault that explains the failure reaches the master before the exit.
     const bool failed = exit.kind == Exit::Kind::kFailed || exit.kind == Exit::Kind::kHung;
@@ -442,7 +442,7 @@ void Agent::perform(const Drop& effect) {
   logs_.forget(effect.id);
   const auto dir = data_.allocation(effect.id);
   if (!dir) return;
-  begin_job(effect.id, [id = effect.id, dir = *dir](std::stop_token) -> Event {
+  begin_job(effect.id, [id = effect.id, dir = *dir](const std::stop_token&) -> Event {
     if (const auto spec = dir.read_spec()) remove_group(spec->groups);
     if (auto removed = remove_tree(dir.path()); !removed) log::warn(removed.error().message);
     return Removed{id};

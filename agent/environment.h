@@ -25,11 +25,11 @@ struct Surroundings {
   std::vector<std::string> pass;  ///< further names of `base` that the task gets
   /// Variables of the task's image, in place of those of `base` but for `pass`; nothing: no image.
   std::optional<std::vector<std::string>> image = {};
-  std::string driver = "";  ///< directory of the GPU driver's libraries, beside those of the image; "": none
+  std::string driver = {};  ///< directory of the GPU driver's libraries, beside those of the image; "": none
   std::string mps_pipes = {};  ///< directory of the MPS daemon, if slots share GPUs; "": none
   int slots_per_device = 1;
   /// Certificate file and name by which processes verify the master; "": not needed.
-  std::string master_cert = "", master_cert_name = "";
+  std::string master_cert = {}, master_cert_name = {};
 };
 
 /// Returns the devices of the slots of a task.

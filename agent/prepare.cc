@@ -65,7 +65,7 @@ std::string host_of(std::string_view address) {
 class Preparation {
  public:
   Preparation(const Order& order, const TaskDir& dir, const Site& site, LogWriter log, std::stop_token stop)
-      : order_(order), dir_(dir), site_(site), log_(std::move(log)), stop_(stop) {}
+      : order_(order), dir_(dir), site_(site), log_(std::move(log)), stop_(std::move(stop)) {}
 
   std::optional<Exit> run() {
     if (auto exit = unpack_context()) return exit;
@@ -439,7 +439,7 @@ class Preparation {
   /// Returns the file with the certificate of the master, readable for the task; "" if none is needed.
   std::string certificate() {
     if (site_.trust.cert_file.empty() || !site_.sandboxed) return site_.trust.cert_file;
-    const std::string copy = dir_.run() + "/master.pem";
+    std::string copy = dir_.run() + "/master.pem";
     const auto text = read_file(site_.trust.cert_file);
     if (auto written = text ? replace_file(copy, *text, 0600) : tl::unexpected(text.error()); !written)
       log("WARNING", "the certificate of the master is not readable: " + written.error().message);
@@ -489,7 +489,7 @@ std::optional<Exit> prepare(const Order& order, const TaskDir& dir, const Site& 
   if (auto made = make_directories(dir.path(), 0700); !made) return lost(made.error());
   auto log = LogWriter::open(dir.log(), dir.shipped(), TaskSpec{}.unshipped_bytes);
   if (!log) return lost(log.error());
-  return Preparation(order, dir, site, std::move(*log), stop).run();
+  return Preparation(order, dir, site, std::move(*log), std::move(stop)).run();
 }
 
 }  // namespace det::agent

@@ -190,7 +190,6 @@ class ShellSession {
     const auto got = receive_frame(agent_.get(), kind, bytes);
     if (!got) return false;
     if (!*got) return true;
-    if (kind == ShellFrame::kData) input_ = std::move(bytes);
     if (kind == ShellFrame::kEnd) end_input();
     if (kind == ShellFrame::kSize && terminal_) {
       if (const auto size = decode_terminal_size(bytes)) {
@@ -198,6 +197,7 @@ class ShellSession {
         (void)::ioctl(streams_.output.get(), TIOCSWINSZ, &window);
       }
     }
+    if (kind == ShellFrame::kData) input_ = std::move(bytes);
     return true;
   }
 

@@ -164,7 +164,7 @@ install() {
 
 echo "packages: installing ${#missing[@]} of ${#wanted[@]}, with what they depend on"
 log=$(mktemp "${TMPDIR:-/tmp}/det-packages.XXXXXX")
-if ! with_progress packages "$log" packages_done install; then
+if ! with_progress packages "$log" packages_done 60 install; then
   if [ "$cuda" -eq 1 ] && grep -q '^dpkg: error processing package nvidia-cudnn' "$log"; then
     echo "packages: Debian's nvidia-cudnn downloads cuDNN from developer.download.nvidia.com, which failed. Check the" >&2
     echo "    network and run this again, or run it with DET_CUDNN=none and install libcudnn.so.9 by hand." >&2

@@ -167,14 +167,16 @@ build() {
     echo "build: no C++ compiler: c++ is not in PATH. Install it: apt-get install --reinstall g++" >&2
     exit 1
   }
-  local free_mb
+  local free_mb usual=0
   mkdir -p "$root/build/release"
   free_mb=$(df -Pm "$root/build" | awk 'NR == 2 { print $4 }')
   if [ ! -x "$bin/det-master" ] && [ "$free_mb" -lt "$build_mb" ]; then
     echo "build: needs $build_mb MiB in $root/build; $free_mb MiB are free. Make room, or clone to another disk" >&2
     exit 1
   fi
-  with_progress build "$state/build.log" build_done configure_and_build || {
+  # The duration of a build of changes depends on the changes.
+  [ -x "$bin/det-master" ] || usual=$((build_cpu_minutes * 60 / $(nproc)))
+  with_progress build "$state/build.log" build_done "$usual" configure_and_build || {
     echo "build: the whole log is $state/build.log; run deploy/quickstart.sh again to go on from here" >&2
     exit 1
   }

@@ -243,7 +243,7 @@ class Master {
                        const bool engine = std::holds_alternative<core::SubmitPilot>(send) ||
                                            std::holds_alternative<core::CancelPilot>(send);
                        if (engine) return engines_.send(std::move(send));
-                       server_.send(std::move(send));
+                       server_.send(send);
                      },
                  .changed =
                      [this](const loop::Change& change) {

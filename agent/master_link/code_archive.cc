@@ -21,7 +21,7 @@ constexpr Duration kFetchTimeout = 5min;
 
 /// Downloads the archive once and verifies its digest.
 Result<std::string> fetch_once(const v1::StartAllocation& start,
-                               const std::shared_ptr<grpc::Channel>& channel, std::stop_token stop) {
+                               const std::shared_ptr<grpc::Channel>& channel, const std::stop_token& stop) {
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(120, GPR_TIMESPAN)));
   const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
@@ -50,7 +50,7 @@ Result<std::string> fetch_once(const v1::StartAllocation& start,
 
 Result<std::string> fetch_code_archive(const v1::StartAllocation& start,
                                        const std::shared_ptr<grpc::Channel>& channel,
-                                       const std::string& cache, std::stop_token stop, bool& is_new) {
+                                       const std::string& cache, const std::stop_token& stop, bool& is_new) {
   const std::string& digest = start.code_archive();
   // The digest becomes a file name.
   if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos) {

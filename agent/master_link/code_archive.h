@@ -18,6 +18,6 @@ namespace det::agent {
 /// digest), kCancelled, those of the master and of the file system.
 Result<std::string> fetch_code_archive(const v1::StartAllocation& start,
                                        const std::shared_ptr<grpc::Channel>& channel,
-                                       const std::string& cache, std::stop_token stop, bool& is_new);
+                                       const std::string& cache, const std::stop_token& stop, bool& is_new);
 
 }  // namespace det::agent

@@ -170,7 +170,7 @@ Status join_patiently(const std::function<Status()>& join) {
   const MonoTime deadline = mono_now() + kMasterPatience;
   bool warned = false;
   for (;;) {
-    const Status done = join();
+    Status done = join();
     if (done || done.error().code != Code::kUnavailable || mono_now() >= deadline) return done;
     if (!std::exchange(warned, true))
       log::warn("joining waits for the master", {{"reason", done.error().message}});

@@ -69,7 +69,7 @@ LogShip::LogShip(std::shared_ptr<grpc::Channel> channel, std::string agent_id,
     : channel_(std::move(channel)),
       agent_id_(std::move(agent_id)),
       shipped_(std::move(shipped)),
-      thread_([this](std::stop_token stop) { run(stop); }) {}
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 LogShip::~LogShip() {
   thread_.request_stop();
@@ -90,7 +90,7 @@ void LogShip::handle(const Finish& command) {
   if (it != tasks_.end()) it->second.finishing = true;
 }
 
-void LogShip::run(std::stop_token stop) {
+void LogShip::run(const std::stop_token& stop) {
   Duration retry{0};  // 0: the last attempt succeeded
   Duration wait = kLook;
   while (!stop.stop_requested()) {
@@ -119,7 +119,7 @@ void LogShip::run(std::stop_token stop) {
   }
 }
 
-LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, std::stop_token stop) {
+LogShip::Sent LogShip::ship(const AllocationId& id, Task& task, const std::stop_token& stop) {
   if (task.refused) return Sent::kAll;
   // A damaged file cannot be followed beyond the damage.
   const auto batch = read_log(task.dir.log(), task.position, kBatchLines, kBatchBytes);

@@ -66,12 +66,12 @@ class LogShip {
   // kAll: nothing is left. kSome: a batch was sent. kNot: the master cannot be reached.
   enum class Sent { kAll, kSome, kNot };
 
-  void run(std::stop_token stop);
+  void run(const std::stop_token& stop);
   void handle(const Follow& command);
   void handle(const Finish& command);
   void handle(const Drop& command) { tasks_.erase(command.id); }
   /// Ships one batch of one task.
-  Sent ship(const AllocationId& id, Task& task, std::stop_token stop);
+  Sent ship(const AllocationId& id, Task& task, const std::stop_token& stop);
   // Stores the position after a durable batch and frees the disk space of shipped lines.
   void advance(const AllocationId& id, Task& task, const LogBatch& batch, std::int64_t next_line);
 

@@ -88,7 +88,7 @@ Status follow_master_log(Client& client, const MasterLogOptions& options, v1::Ma
     TRY_ASSIGN(const auto master, get_master(client));
     if (!before.empty() && master.master_id() != before) request.set_offset(0);
     before = master.master_id();
-    const Status ended = print_log(client, options, request);
+    Status ended = print_log(client, options, request);
     if ((!ended && ended.error().code != Code::kUnavailable) || !client.reconnect()) return ended;
   }
 }

@@ -22,7 +22,7 @@ using Act = UnaryMethod<v1::ExperimentActionRequest, v1::ExperimentActionRespons
 
 /// Declares a verb that makes the call `act` and prints `done`: activate, pause, cancel, kill, archive,
 /// unarchive.
-Command act_verb(std::vector<std::string> names, std::string summary, Act act, std::string done) {
+Command act_verb(std::vector<std::string> names, std::string summary, Act act, const std::string& done) {
   return {std::move(names), std::move(summary),
           action<ExperimentOptions>([=](Client& client, const ExperimentOptions& options) -> Status {
             v1::ExperimentActionRequest request;

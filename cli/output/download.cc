@@ -182,7 +182,7 @@ Status copy_checkpoint(Client& client, const std::string& uuid, const std::strin
   namespace fs = std::filesystem;
   TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
   if (const Json storage = storage_of(checkpoint); storage::is_bucket(storage)) {
-    const Status done = fetch_from_bucket(storage, uuid, directory);
+    Status done = fetch_from_bucket(storage, uuid, directory);
     if (done || !or_download) return done;
     return download_checkpoint(client, uuid, directory);
   }

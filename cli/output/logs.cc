@@ -93,7 +93,7 @@ template <typename Request, typename Take>
 Status follow_logs(Client& client, Request request, const Take& take) {
   request.set_follow(true);
   for (;;) {
-    const Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
+    Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
       return take(entry);
     });
@@ -147,7 +147,7 @@ void LogFlags::declare(CLI::App& app) {
   for (const auto& known : levels()) names.push_back(known.first);
   app.add_option("--level", level, "Only lines of this level or above.")
       ->check(CLI::IsMember(names, CLI::ignore_case))
-      ->transform([](std::string value) { return to_upper(value); });
+      ->transform([](const std::string& value) { return to_upper(value); });
   app.add_option("--timestamp-before", before, "Only lines before this time (RFC 3339).");
   app.add_option("--timestamp-after", after, "Only lines after this time (RFC 3339).");
 }
@@ -160,7 +160,7 @@ std::string log_line(const v1::LogEntry& entry) {
 
 std::string short_log_line(const v1::LogEntry& entry, WallTime now, bool color) {
   constexpr std::string_view kBar = " || ", kRank = "[rank=";
-  const std::string whole = log_line(entry);
+  std::string whole = log_line(entry);
   const std::size_t bar = whole.find(kBar);
   // A line without a prefix is printed as it is.
   if (bar == std::string::npos || !entry.has_timestamp()) return whole;

@@ -274,7 +274,7 @@ Result<std::string> build_key(const BuildRequest& request) {
   return digest.hex();
 }
 
-Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop) {
+Result<BuildOutcome> build_model(const BuildRequest& request, const std::stop_token& stop) {
   TRY_ASSIGN(const std::string key, build_key(request));
   const std::string entry = request.models_dir + "/" + key;
   if (auto outcome = reusable(request, entry)) return *outcome;

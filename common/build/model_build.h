@@ -65,6 +65,6 @@ Result<std::string> build_key(const BuildRequest& request);
 /// that may come from a gap of the former is decided by the latter. Errors: kDeadlineExceeded (timeout),
 /// kCancelled (`stop` requested), kUnavailable (the compiler was killed, or files cannot be written). Blocks
 /// for minutes. Safe to call concurrently.
-Result<BuildOutcome> build_model(const BuildRequest& request, std::stop_token stop);
+Result<BuildOutcome> build_model(const BuildRequest& request, const std::stop_token& stop);
 
 }  // namespace det::build

@@ -172,7 +172,7 @@ void fill_in_storage(Reader& reader, YamlNode& root, const ClusterFacts& cluster
                        "the storage \"" + name.text + "\" fixes it; leave it out");
       continue;
     }
-    std::erase_if(storage.entries, [&](const YamlEntry& entry) { return entry.key == key; });
+    std::erase_if(storage.entries, [&key = key](const YamlEntry& entry) { return entry.key == key; });
     YamlNode node = node_from_json(value);
     set_source(node, name.source);
     storage.entries.push_back({key, name.line, name.column, std::move(node)});

@@ -16,7 +16,7 @@ const std::vector<std::string>& devices() {
 }
 
 /// Reads one value for every device, or a map from device to value. Resolved: always the map.
-Type per_device(Type value, Json fallback) {
+Type per_device(const Type& value, const Json& fallback) {
   std::string form = value.form() + ", or a map by device (cpu, cuda, rocm)";
   auto read = [=](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
     Json all = Json::object();

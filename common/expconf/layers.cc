@@ -82,7 +82,7 @@ bool is_common(const std::string& path) {
 bool are_different(const std::string& path, const YamlNode& high, const YamlNode& low) {
   if (path != "searcher" && path != "checkpoint_storage") return false;
   const auto kind = [&](const YamlNode& section) {
-    const std::string name = text_of(section, "name");
+    std::string name = text_of(section, "name");
     if (path == "searcher") return name;
     // A named storage differs from one that is described by its type.
     return name.empty() ? text_of(section, "type") : "name " + name;

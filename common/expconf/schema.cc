@@ -97,6 +97,7 @@ std::vector<Problem> Reader::in_order(std::vector<Found> found) {
 std::vector<Problem> Reader::take_problems() { return in_order(std::move(problems_)); }
 std::vector<Problem> Reader::take_warnings() { return in_order(std::move(warnings_)); }
 
+Type::Type(std::string form, Read read) : Type(std::move(form), std::move(read), {}) {}
 Type::Type(std::string form, Read read, std::vector<Field> fields)
     : form_(std::move(form)),
       read_(std::move(read)),
@@ -231,7 +232,8 @@ Type text(TextRules rules) {
 }
 
 Type choice(std::vector<std::string> names) {
-  return {join(names, ", "),
+  std::string form = join(names, ", ");
+  return {std::move(form),
           [names = std::move(names)](Reader& reader, const YamlNode& node, const std::string& path) -> Json {
             if (node.kind != YamlNode::Kind::kString)
               return wrong_type(reader, node, path, "one of " + join(names, ", "));
@@ -319,7 +321,7 @@ Field section(std::string name, Type type, std::string doc) {
 Field optional(std::string name, Type type, std::string doc) {
   return {std::move(name), std::move(type), Field::Absent::kOmit, nullptr, std::move(doc)};
 }
-Field idle(std::string name, Type type) {
+Field idle(std::string name, const Type& type) {
   auto read = [type](Reader& reader, const YamlNode& node, const std::string& path) {
     reader.warn(node, path, "E-CFG-REMOVED", "has no effect");
     return type(reader, node, path);

@@ -65,7 +65,8 @@ class Type {
   using Read = std::function<Json(Reader&, const YamlNode&, const std::string& path)>;
   /// `form`: what is allowed, as shown in the reference page. `fields`: fields of a map, or of the items of a
   /// list.
-  Type(std::string form, Read read, std::vector<Field> fields = {});
+  Type(std::string form, Read read);
+  Type(std::string form, Read read, std::vector<Field> fields);
   Json operator()(Reader& reader, const YamlNode& node, const std::string& path) const {
     return read_(reader, node, path);
   }
@@ -135,7 +136,7 @@ Field optional(std::string name, Type type, std::string doc);
 /// Documentation of fields that are accepted and ignored.
 inline constexpr const char* kIdle = "accepted, without effect";
 /// Optional field that is kept but ignored, with a warning.
-Field idle(std::string name, Type type);
+Field idle(std::string name, const Type& type);
 
 /// Check across fields. Runs after all fields were read and may modify `resolved`. A field with a problem is
 /// null in `resolved`.

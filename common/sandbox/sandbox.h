@@ -34,7 +34,7 @@ struct SandboxMount {
 struct Sandbox {
   /// Directory with the root file system of a container image, in place of the machine's system directories;
   /// "": those of the machine.
-  std::string root = "";
+  std::string root = {};
   /// User and group. Nothing: the user of the agent, in a user namespace.
   std::optional<uid_t> uid;
   std::optional<ShownUser> shown = {};  ///< user and group that the task sees itself as; none: `uid`

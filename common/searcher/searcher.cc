@@ -65,7 +65,7 @@ TrialNumber MethodContext::create(Sample sample) {
   book_.states.push_back(TrialState::kRunning);
   ++book_.counts[static_cast<std::size_t>(TrialState::kRunning)];
   sampler_.created(trial, sample);
-  actions_.emplace_back(std::in_place_type<Create>, trial, std::move(sample));
+  actions_.emplace_back(Create{trial, std::move(sample)});
   return trial;
 }
 

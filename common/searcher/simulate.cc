@@ -154,8 +154,8 @@ bool halves(const expconf::SearcherConfig& config) {
 
 }  // namespace
 
-Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> config, const Surface& surface,
-                            const SimulationOptions& options) {
+Result<Simulation> simulate(const std::shared_ptr<const expconf::ExperimentConfig>& config,
+                            const Surface& surface, const SimulationOptions& options) {
   constexpr std::int64_t kMaxWorkers = 1'000'000, kMaxReports = 1'000'000;
   const std::int64_t max_time = longest_training(config->searcher);
   if (options.workers < 1 || options.workers > kMaxWorkers)

@@ -61,8 +61,8 @@ struct Simulation {
 
 /// Runs a search to its end. Errors: those of Searcher::create; kInvalidArgument for a bad number of workers,
 /// no max_time, or more than 1,000,000 validations a trial.
-Result<Simulation> simulate(std::shared_ptr<const expconf::ExperimentConfig> config, const Surface& surface,
-                            const SimulationOptions& options);
+Result<Simulation> simulate(const std::shared_ptr<const expconf::ExperimentConfig>& config,
+                            const Surface& surface, const SimulationOptions& options);
 
 /// One line of `det preview-search`: how many trials train how long. Length 0: to completion.
 struct PreviewLine {

@@ -22,7 +22,7 @@ struct Exchange {
   std::map<std::string, std::string> headers;
   std::string_view body = {};  ///< must outlive the call
   /// Socket of a server on this machine, in place of the host of `url`; "": the host.
-  std::string unix_socket = "";
+  std::string unix_socket = {};
   /// Receives the body of a 2xx response in pieces; false ends the request with kCancelled. Without a sink,
   /// the body is in Answer::body.
   std::function<bool(std::string_view)> sink = {};

@@ -195,7 +195,7 @@ std::shared_ptr<grpc::Channel> Server::channel() {
 }
 
 void Server::admit(const std::string& method, Credentials credentials, bool large,
-                   std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done) {
+                   const std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)>& done) {
   const Access* const entry = access(method);
   if (entry && entry->requirement == Requirement::kNone) return done(nullptr);
   const bool process = credentials.user_token.empty();
@@ -223,21 +223,21 @@ void Server::admit(const std::string& method, Credentials credentials, bool larg
   if (!workers.try_post([done, decide] { done(decide()); })) done(tl::unexpected(busy()));
 }
 
-void Server::send(core::Send send) {
+void Server::send(const core::Send& send) {
   std::visit(
-      [this](auto&& command) {
+      [this](const auto& command) {
         using T = std::decay_t<decltype(command)>;
-        if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(std::move(command));
-        if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(std::move(command));
-        if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(std::move(command));
-        if constexpr (std::is_same_v<T, core::CheckSlot>) parts_->agent.check(std::move(command));
+        if constexpr (std::is_same_v<T, core::StartAllocation>) parts_->agent.start(command);
+        if constexpr (std::is_same_v<T, core::KillAllocation>) parts_->agent.kill(command);
+        if constexpr (std::is_same_v<T, core::AllocationForgotten>) parts_->agent.forget(command);
+        if constexpr (std::is_same_v<T, core::CheckSlot>) parts_->agent.check(command);
         if constexpr (std::is_same_v<T, core::PreemptAllocation>) {
           // A process uses either the gRPC session or the HTTP long poll.
           parts_->harness.preempt(command.allocation);
           parts_->allocation.preempt(command.allocation);
         }
       },
-      std::move(send));
+      send);
 }
 
 void Server::changed(const loop::Change& change) {

@@ -33,10 +33,10 @@ class Server {
   /// of a running allocation. `large`: the body may be more than a few KiB, so a user must have a role that
   /// allows `method` somewhere. Does not block; `done` runs on this thread or on a worker.
   void admit(const std::string& method, Credentials credentials, bool large,
-             std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)> done);
+             const std::function<void(Result<std::shared_ptr<loop::Budget::Lease>>)>& done);
   /// Sinks of the core's loop: commands for agents and processes, and change notifications. Called on the
   /// release thread; do not block.
-  void send(core::Send send);
+  void send(const core::Send& send);
   void changed(const loop::Change& change);
   /// Periodic work of the services. Called on the edge worker several times a second.
   void tick();

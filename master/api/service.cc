@@ -109,7 +109,7 @@ Status Service::perform(const char* path, const Result<Caller>& caller, const pb
     context_.calls->took(path, mono_now() - begun, false);
     return allowed;
   }
-  const Status done = body(*caller);
+  Status done = body(*caller);
   if (changes_rights(path)) context_.sessions->changed();  // a failed change may have been made in part
   audit(context_.pool, *caller, path, &request, done, response);
   context_.calls->took(path, mono_now() - begun, done.has_value());

@@ -28,7 +28,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const ContinueSearch& input) 
   }
   if (ended) reopen(step, experiment);
   step.touch(experiment);
-  for (searcher::Event& event : *events) step.events.emplace_back(experiment.id, std::move(event));
+  for (const searcher::Event& event : *events) step.events.emplace_back(experiment.id, event);
   return Done{};
 }
 

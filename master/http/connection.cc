@@ -71,7 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finish();
   }
 
-  void begin(Response head, std::function<void()> gone) {
+  void begin(const Response& head, std::function<void()> gone) {
     if (answer_ != Answer::kNone) return;
     answer_ = Answer::kStream;
     gone_ = std::move(gone);
@@ -83,7 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     watch_for_close();
   }
 
-  void write(std::string piece, std::function<void(bool)> done) {
+  void write(const std::string& piece, std::function<void(bool)> done) {
     if (answer_ != Answer::kStream || broken_) return done(false);
     if (piece.empty()) return done(true);
     send(framed(piece), std::move(done));
@@ -96,7 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finish();
   }
 
-  void upgrade(Response head, Exchange::Received received, std::function<void()> gone) {
+  void upgrade(const Response& head, Exchange::Received received, std::function<void()> gone) {
     if (answer_ != Answer::kNone) return;
     answer_ = Answer::kStream;
     keep_alive_ = false;

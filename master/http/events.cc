@@ -218,14 +218,14 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
     pending_.clear();
     if (text.empty()) return;
     collecting_ = true;
-    write(std::move(text));
+    write(text);
   }
 
-  std::string encoded(std::string text) { return gzip_ ? gzip_->add(text) : text; }
+  std::string encoded(const std::string& text) { return gzip_ ? gzip_->add(text) : text; }
 
-  void write(std::string text) {
+  void write(const std::string& text) {
     writing_ = true;
-    exchange_->write(encoded(std::move(text)), [self = shared_from_this()](bool sent) {
+    exchange_->write(encoded(text), [self = shared_from_this()](bool sent) {
       self->serial_->try_post([self, sent] {
         self->writing_ = false;
         if (!sent) self->open_ = false;
@@ -269,7 +269,7 @@ EventStream::EventStream(loop::Hub& hub, loop::Workers& serial, const Gateway& g
     : parts_(new Parts{hub, serial, gateway, std::move(rights), {}}) {}
 EventStream::~EventStream() = default;
 
-void EventStream::handle(Request request, std::shared_ptr<Exchange> exchange) {
+void EventStream::handle(Request request, const std::shared_ptr<Exchange>& exchange) {
   if (request.method != "GET") return exchange->respond(message_response(405, "only GET here"));
   Parts* parts = parts_.get();
   auto shared = std::make_shared<Request>(std::move(request));

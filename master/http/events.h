@@ -26,7 +26,7 @@ class EventStream {
   /// Opens a stream. Replies 401 without a valid session. The first `id` is that of the last event before the
   /// stream. A Last-Event-ID header resumes a stream; the event "reset" reports that events were lost. Any
   /// thread.
-  void handle(Request request, std::shared_ptr<Exchange> exchange);
+  void handle(Request request, const std::shared_ptr<Exchange>& exchange);
   /// Call about four times a second on `serial`. Sends collected events and heartbeats and validates sessions
   /// and permissions every 15 s, and immediately after a change of `rights`.
   void tick();

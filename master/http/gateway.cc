@@ -179,11 +179,12 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
  public:
   using ToPiece = std::function<Result<std::string>(const pb::Message&)>;
 
-  Streaming(const std::shared_ptr<Calls>& calls, const pb::MethodDescriptor& method, grpc::ByteBuffer request,
-            Response head, ToPiece to_piece, bool errors_inline, std::shared_ptr<Exchange> exchange)
+  Streaming(const std::shared_ptr<Calls>& calls, const pb::MethodDescriptor& method,
+            const grpc::ByteBuffer& request, Response head, ToPiece to_piece, bool errors_inline,
+            std::shared_ptr<Exchange> exchange)
       : ticket_(calls),
         method_(method),
-        request_(std::move(request)),
+        request_(request),
         head_(std::move(head)),
         to_piece_(std::move(to_piece)),
         errors_inline_(errors_inline),
@@ -318,7 +319,7 @@ struct Gateway::Parts {
         std::chrono::system_clock::time_point(std::chrono::microseconds(wall_now().micros)) + kCallTime);
     fill_context(request, call->context);
     stub.UnaryCall(&call->context, rpc_path(*call->method), {}, &call->request, &call->reply,
-                   [call, this](grpc::Status status) {
+                   [call, this](const grpc::Status& status) {
                      // Convert on a worker; when the workers have stopped, on this gRPC thread.
                      if (!workers.post([call, status] { call->finish(status); })) call->finish(status);
                    });
@@ -392,7 +393,7 @@ void Gateway::admit(const Request& request, const std::string& path, std::int64_
   });
 }
 
-void Gateway::handle(Request request, std::shared_ptr<Exchange> exchange) const {
+void Gateway::handle(Request request, const std::shared_ptr<Exchange>& exchange) const {
   auto shared = std::make_shared<Request>(std::move(request));
   if (!parts_->workers.try_post(
           [parts = parts_.get(), shared, exchange] { parts->serve(*shared, exchange); })) {
@@ -407,7 +408,7 @@ void Gateway::check_session(const Request& request, std::function<void(Status)> 
   call->request = to_buffer(*new_message(method->input_type()));
   fill_context(request, call->context);
   parts_->stub.UnaryCall(&call->context, rpc_path(*method), {}, &call->request, &call->reply,
-                         [call](grpc::Status status) {
+                         [call](const grpc::Status& status) {
                            if (status.ok()) return call->done({});
                            call->done(tl::unexpected(to_error(status)));
                          });
@@ -422,7 +423,7 @@ void Gateway::visible(const Request& request, const Subjects& asked,
   call->request = to_buffer(message);
   fill_context(request, call->context);
   parts_->stub.UnaryCall(&call->context, "/det.v1.AuthService/VisibleExperiments", {}, &call->request,
-                         &call->reply, [call](grpc::Status status) {
+                         &call->reply, [call](const grpc::Status& status) {
                            if (!status.ok()) return call->done(tl::unexpected(to_error(status)));
                            v1::VisibleExperimentsResponse response;
                            if (!from_buffer(call->reply, response))

@@ -66,7 +66,7 @@ class Gateway {
   void admit(const Request& request, const std::string& path, std::int64_t bytes,
              std::function<void(Admission)> done) const;
   /// Serves a request below /api/v1. Returns immediately; 503 when the workers are busy.
-  void handle(Request request, std::shared_ptr<Exchange> exchange) const;
+  void handle(Request request, const std::shared_ptr<Exchange>& exchange) const;
 
   /// Calls `done`, on any thread, with success when the request carries a valid session.
   void check_session(const Request& request, std::function<void(Status)> done) const;

@@ -105,6 +105,8 @@ std::string_view status_text(int status) {
   }
 }
 
+// Overrides keep what they get.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Exchange::upgrade(Response, Received, std::function<void()>) {
   respond(message_response(501, "this connection cannot be upgraded"));
 }

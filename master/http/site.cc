@@ -232,7 +232,7 @@ void Site::start(Parts parts) {
     seen.peer = client_address(impl.proxies, request.peer, request.header("x-forwarded-for"));
     impl.admit(seen, bytes, std::move(done));
   };
-  impl.handler.handle = [&impl](Request request, std::shared_ptr<Exchange> exchange) {
+  impl.handler.handle = [&impl](Request request, const std::shared_ptr<Exchange>& exchange) {
     request.peer = client_address(impl.proxies, request.peer, request.header("x-forwarded-for"));
     impl.handle(std::move(request), exchange);
   };

@@ -63,7 +63,7 @@ void Loop::stop() {
 
 bool Loop::submit(core::Input input) { return queue_.push(Call{std::move(input), nullptr}); }
 
-void Loop::call(core::Input input, std::function<void(Answer)> answer) {
+void Loop::call(core::Input input, const std::function<void(Answer)>& answer) {
   Call item{std::move(input), answer};
   if (!queue_.push(std::move(item))) answer(tl::unexpected(stopped_error()));
 }

@@ -70,7 +70,7 @@ class Loop {
   /// Queues an input; `answer` gets its reply on the release thread, core::Done if this kind of input has no
   /// reply. After stop(), `answer` gets kUnavailable at once on the calling thread. Blocks while the queue is
   /// full.
-  void call(core::Input input, std::function<void(Answer)> answer);
+  void call(core::Input input, const std::function<void(Answer)>& answer);
   /// Like call(), but blocks for the reply. Errors: kDeadlineExceeded after `timeout` (the input may still
   /// take effect), kUnavailable. Must not be called from a sink.
   Answer ask(core::Input input, Duration timeout = std::chrono::seconds(30));

@@ -5,7 +5,7 @@
 
 namespace det::loop {
 
-Workers::Workers(int threads, std::size_t capacity, Job tick, Duration period) : queue_(capacity) {
+Workers::Workers(int threads, std::size_t capacity, const Job& tick, Duration period) : queue_(capacity) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this, tick, period] { tick ? run_ticking(tick, period) : run(); });
   }
@@ -24,7 +24,7 @@ void Workers::run() {
   while (auto job = queue_.pop()) (*job)();
 }
 
-void Workers::run_ticking(Job tick, Duration period) {
+void Workers::run_ticking(const Job& tick, Duration period) {
   MonoTime next = mono_now() + period;
   for (;;) {
     const Duration wait = std::max(next - mono_now(), Duration(0));

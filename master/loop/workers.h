@@ -18,7 +18,7 @@ class Workers {
 
   /// `capacity`: jobs that may be queued. With one thread jobs never overlap. `tick` runs between jobs about
   /// every `period`; it requires one thread.
-  explicit Workers(int threads, std::size_t capacity = 1 << 16, Job tick = nullptr,
+  explicit Workers(int threads, std::size_t capacity = 1 << 16, const Job& tick = nullptr,
                    Duration period = std::chrono::seconds(1));
   ~Workers();
   Workers(const Workers&) = delete;
@@ -33,7 +33,7 @@ class Workers {
 
  private:
   void run();
-  void run_ticking(Job tick, Duration period);
+  void run_ticking(const Job& tick, Duration period);
   Queue<Job> queue_;
   std::vector<std::thread> threads_;
 };

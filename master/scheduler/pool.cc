@@ -278,7 +278,7 @@ int Scheduler::held(const QuotaKey& key) const {
   return found == pool_->queue.quotas().end() ? 0 : found->second.taken;
 }
 void Scheduler::remove_job(JobKey job) { pool_->remove_job(job); }
-void Scheduler::put_request(Request request) { pool_->put_request(request); }
+void Scheduler::put_request(const Request& request) { pool_->put_request(request); }
 void Scheduler::withdraw(TaskKey task) { pool_->withdraw(task); }
 void Scheduler::started(Running running) { pool_->start(std::move(running)); }
 void Scheduler::ended(TaskKey task) { pool_->end(task); }

@@ -265,7 +265,7 @@ class Scheduler {
   void remove_job(JobKey job);
   /// Adds or replaces the request of a task. Ignored when the job is unknown or removed, or when the task
   /// has an allocation.
-  void put_request(Request request);
+  void put_request(const Request& request);
   void withdraw(TaskKey task);
   /// Adds an allocation that was not started by `decide` (found running after a restart of the master).
   void started(Running running);

@@ -63,6 +63,18 @@ class Quickstart(unittest.TestCase):
             os.kill(int((self.state / f"{name}.pid").read_text()), signal.SIGKILL)
         self.assertIn("agent: connected", self.start())
 
+    def test_the_time_left_is_estimated_from_the_usual_duration_until_the_pace_is_known(self):
+        # Seconds and parts of 1000 of a build from nothing that took 410 s; the first steps are the longest.
+        for elapsed, parts in ((20, 28), (40, 28), (60, 50), (80, 107), (120, 322), (180, 402), (240, 615), (300, 760)):
+            left = int(self.estimate(elapsed, parts, 360))
+            self.assertAlmostEqual(elapsed + left, 410, delta=60, msg=f"after {elapsed} s")
+        self.assertEqual(self.estimate(10, 500, 0), "10")
+        self.assertEqual(self.estimate(10, 250, 0), "30")
+
+    def estimate(self, elapsed, parts, usual):
+        script = f". {SCRIPT.parent}/progress.sh; seconds_left {elapsed} {parts} {usual}"
+        return subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+
     def test_a_line_has_at_most_110_columns(self):
         for line in self.start().splitlines():
             self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)

@@ -21,7 +21,7 @@ const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`
 const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 
 // In OKLCH, where equal steps look equal: lightness of even and odd ids with a contrast of 3 to the card, most chroma.
-const TONES = { light: { lightness: [0.62, 0.45], chroma: 0.2 }, dark: { lightness: [0.83, 0.73], chroma: 0.15 } };
+const TONES = { light: { lightness: [0.62, 0.45], chroma: 0.2 }, dark: { lightness: [0.83, 0.73], chroma: 0.17 } };
 const CHROMA_STEP = 0.01;
 // Hues, in degrees, at equal visible distances: screens show little chroma of some of them, and those look closer. This
 // part of the whole between two ids keeps 8 ids in a row furthest apart, and those of 16 that have close hues differ in
@@ -35,9 +35,11 @@ function hueOf(id: number): number {
   return low + (high - low) * (at % 1);
 }
 
-// The parts of an OKLCH color in linear sRGB; one that is not in 0..1 cannot be displayed.
-function linear(lightness: number, chroma: number, degrees: number): number[] {
-  const [a, b] = [chroma * Math.cos((degrees * Math.PI) / 180), chroma * Math.sin((degrees * Math.PI) / 180)];
+type Lab = readonly [lightness: number, a: number, b: number];
+type Tone = (typeof TONES)['light'];
+
+// An OKLab color in linear sRGB; one that is not in 0..1 cannot be displayed.
+function linear([lightness, a, b]: Lab): number[] {
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
   const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
   const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
@@ -48,24 +50,56 @@ function linear(lightness: number, chroma: number, degrees: number): number[] {
   ];
 }
 
+// The color of a seed, an integer, with the most chroma that can be displayed.
+function labOf(seed: number, tone: Tone): Lab {
+  const lightness = tone.lightness[seed % 2] ?? 0.6;
+  const radians = (hueOf(seed) * Math.PI) / 180;
+  const lab = (chroma: number): Lab => [lightness, chroma * Math.cos(radians), chroma * Math.sin(radians)];
+  let chroma = tone.chroma;
+  while (chroma > 0 && linear(lab(chroma)).some((part) => part < 0 || part > 1)) chroma -= CHROMA_STEP;
+  return lab(chroma);
+}
+
 const encoded = (part: number): number => Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055));
 
-// The color of a run by its id, as rgb(). It depends on the id alone, so it is the same in all panels, orders and
-// sessions. Ids far apart may look alike: giving one of them another color would change it with the selection.
-export function runColor(id: number, dark: boolean): string {
-  const tone = dark ? TONES.dark : TONES.light;
-  const lightness = tone.lightness[id % 2] ?? 0.6;
-  let chroma = tone.chroma;
-  const hue = hueOf(id);
-  let parts = linear(lightness, chroma, hue);
-  while (parts.some((part) => part < 0 || part > 1) && chroma > 0) parts = linear(lightness, (chroma -= CHROMA_STEP), hue);
-  return `rgb(${parts.map(encoded).join(', ')})`;
+// The color of a seed as rgb(). The seed of a run is its id, so that it has the same color on all pages, unless
+// that looks like the color of another shown run.
+export const runColor = (seed: number, dark: boolean): string =>
+  `rgb(${linear(labOf(seed, dark ? TONES.dark : TONES.light)).map(encoded).join(', ')})`;
+
+// Among more runs than these, colors cannot be told apart anyway.
+const MAX_APART = 16;
+// The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it. Lines differ
+// by their hues rather than by their lightness, which counts less.
+const ALIKE = 0.1;
+const LIGHTNESS = 0.5;
+const SEEDS = Array.from({ length: 64 }, (_, at) => at);
+
+// The distance of two colors in the theme that shows less of it.
+const apart = (one: number, other: number): number =>
+  Math.min(
+    ...[TONES.light, TONES.dark].map((tone) => {
+      const [from, to] = [labOf(one, tone), labOf(other, tone)];
+      return Math.hypot(LIGHTNESS * (from[0] - to[0]), from[1] - to[1], from[2] - to[2]);
+    }),
+  );
+
+// The seeds of shown runs: that of `before` for those that were shown, so that no curve changes its color; else the
+// id, or, if its color looks like another one, the seed furthest from all others.
+export function seedsOf(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
+  const known = before.size > MAX_APART ? [] : ids.filter((id) => before.has(id));
+  const seeds = new Map(known.map((id) => [id, before.get(id) ?? id]));
+  for (const id of [...ids].sort((a, b) => a - b)) {
+    if (seeds.has(id)) continue;
+    const taken = [...seeds.values()];
+    const room = (seed: number): number => Math.min(...taken.map((other) => apart(seed, other)));
+    const isClear = taken.length >= MAX_APART || room(id) >= ALIKE;
+    seeds.set(id, isClear ? id : SEEDS.reduce((best, seed) => (room(seed) > room(best) ? seed : best), id));
+  }
+  return seeds;
 }
 
-export function colorsOf(ids: readonly number[]): string[] {
-  const dark = isDark();
-  return ids.map((id) => runColor(id, dark));
-}
+export const colorOfSeed = (seed: number): string => runColor(seed, isDark());
 
 // Colors of series or groups by place: those of the theme, then further hues. Computed together, because every read of
 // the theme makes the browser compute styles.

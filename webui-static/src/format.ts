@@ -201,6 +201,12 @@ export function grouped(value: number): string {
 export const axisNumber = (value: number): string =>
   Number.isInteger(value) && Math.abs(value) < 1e6 ? grouped(value) : metric(value);
 
+// The ticks of an axis, with the same number of decimal places.
+export function axisTexts(ticks: readonly number[]): string[] {
+  const places = decimals(ticks);
+  return ticks.map((value) => (places === undefined || places === 0 || value === 0 ? axisNumber(value) : value.toFixed(places)));
+}
+
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 

@@ -150,8 +150,8 @@ Status JoinService::Join(const Caller& caller, const v1::JoinRequest& request, v
   // not recorded in the table, which they could fill.
   TRY_ASSIGN(const bool local, is_local(caller, hash));
   TRY_ASSIGN(const auto identity, issue(request, agent));
-  const Status admitted = local ? db::admit_local_agent(context_.pool, identity.second)
-                                : db::admit_agent(context_.pool, hash, identity.second);
+  Status admitted = local ? db::admit_local_agent(context_.pool, identity.second)
+                          : db::admit_agent(context_.pool, hash, identity.second);
   const std::string outcome(admitted ? "OK" : code_name(admitted.error().code));
   log::info("audit", {{"action", "JoinService/Join"},
                       {"object", "agent " + agent.value},

@@ -264,7 +264,7 @@ Status authorize_deletion(const Caller& caller, UserId owner, Target target, con
 
 Status authorize_storing(const Caller& caller, std::int64_t workspace, db::Pool& pool) {
   const std::string id = std::to_string(workspace);
-  const Status allowed = authorize(caller, Action::kEdit, Target::kWorkspace, {id}, pool);
+  Status allowed = authorize(caller, Action::kEdit, Target::kWorkspace, {id}, pool);
   if (allowed || allowed.error().code != Code::kNotFound) return allowed;
   return no_role_in("workspace " + id);
 }

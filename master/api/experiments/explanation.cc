@@ -56,7 +56,7 @@ std::string who_is_away(const core::Core& core, const core::Allocation& allocati
     auto agent = core.agents().find(part.agent);
     const bool ended = part.state == core::AllocationState::kTerminated;
     if (ended || agent == core.agents().end() || agent->second.session != 0) continue;
-    const std::string away =
+    std::string away =
         "; agent " + part.agent.value + " is unreachable: its slots are free again when it reconnects";
     if (!agent->second.lost_at) return away;
     const auto left =

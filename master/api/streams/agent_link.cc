@@ -332,7 +332,7 @@ static const std::string& startup_hook(const Settings& settings, const std::stri
   return replaced ? own->second.startup_hook : settings.task_defaults.startup_hook;
 }
 
-void AgentService::start(core::StartAllocation command) {
+void AgentService::start(const core::StartAllocation& command) {
   v1::AgentCommand message;
   to_proto(command, message.mutable_start());
   if (context_.settings.task_user_tokens)
@@ -355,7 +355,7 @@ void AgentService::kill(core::KillAllocation command) {
   send(command.agent, command.session, std::move(message));
 }
 
-void AgentService::check(core::CheckSlot command) {
+void AgentService::check(const core::CheckSlot& command) {
   v1::AgentCommand message;
   message.mutable_check_slot()->set_slot(command.slot);
   message.mutable_check_slot()->set_number(command.number);

@@ -37,10 +37,10 @@ class AgentService final : public Service {
   Tunnels& tunnels() { return tunnels_; }
   /// Send a command if its session is still the current one of the agent. Otherwise the command is dropped:
   /// the core is notified of the lost link and sends it again. Any thread; do not block.
-  void start(core::StartAllocation command);
+  void start(const core::StartAllocation& command);
   void kill(core::KillAllocation command);
   void forget(core::AllocationForgotten command);
-  void check(core::CheckSlot command);
+  void check(const core::CheckSlot& command);
   /// Runs storage work (removal, listing) on an agent that can reach the storage. Blocks for at most 60 s;
   /// must not be called on the edge worker. Errors: kUnavailable when the agent is not connected,
   /// kDeadlineExceeded.

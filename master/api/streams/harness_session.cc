@@ -88,7 +88,7 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
       std::int64_t& newest = groups[row.group];
       newest = std::max(newest, row.steps_completed);
     }
-    batch.done = [self = shared_from_this(), sequences = row_sequences_, groups](Status status) {
+    batch.done = [self = shared_from_this(), sequences = row_sequences_, groups](const Status& status) {
       self->on_edge([self, sequences, groups, status] {
         self->rows_in_flight_ = false;
         if (status) {
@@ -103,8 +103,9 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (context_.bulk.try_push(std::move(batch))) {
       row_sequences_.clear();
     } else {
-      // The writer is full: tick() retries. Backpressure reaches the client through kMaxUnacknowledged.
-      rows_ = std::move(batch.rows);
+      // The writer is full and left the batch unchanged: tick() retries. Backpressure reaches the client
+      // through kMaxUnacknowledged.
+      rows_ = std::move(batch.rows);  // NOLINT(bugprone-use-after-move)
       rows_in_flight_ = false;
     }
   }

@@ -20,7 +20,6 @@ namespace det::api {
 struct Context;
 class AgentEnd;
 class CallerEnd;
-class TunnelEnd;
 
 /// Tunnels open at once: in total, and of one user.
 inline constexpr std::int64_t kTunnels = 1024, kTunnelsPerCaller = 64;

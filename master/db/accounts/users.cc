@@ -127,7 +127,7 @@ Status change_user(Pool& pool, UserId id, const UserChange& change, const std::s
       TRY(connection.query("DELETE FROM sessions WHERE user_id = $1 AND token_hash <> $2", id, keep));
     return {};
   };
-  const Status done = pool.in_transaction(work);
+  Status done = pool.in_transaction(work);
   if (!done && done.error().code == Code::kAlreadyExists)
     return fail(Code::kAlreadyExists,
                 "user " + change.name.value_or("") + " exists already; choose another name");

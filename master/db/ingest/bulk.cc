@@ -261,7 +261,7 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
     // Chunks that cover the late rows are stale; readers fall back to the rows.
     for (const auto& [trial, its] : standing)
       if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
-    const Status done = store(connection, current);
+    Status done = store(connection, current);
     if (!done && done.error().code == Code::kAlreadyExists && store == copy_rows) {
       connection.rollback();
       continue;
@@ -392,7 +392,7 @@ Result<std::vector<std::string>> check_json_object(std::string_view json, std::s
 struct Pack {
   TrialId trial;
   std::string group;
-  std::function<void(Status)> done = [](Status) {};
+  std::function<void(Status)> done = [](const Status&) {};
 };
 
 struct BulkWriter::Impl {
@@ -445,7 +445,7 @@ struct BulkWriter::Impl {
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
 
-BulkWriter::BulkWriter(BulkOptions options) : impl_(std::make_unique<Impl>(options)) {}
+BulkWriter::BulkWriter(const BulkOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 BulkWriter::~BulkWriter() { stop(); }
 void BulkWriter::stop() {
   // Metrics schedule packs, so the packing thread stops last.

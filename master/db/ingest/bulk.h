@@ -83,7 +83,7 @@ struct BulkOptions {
 class BulkWriter : public SeriesWriter {
  public:
   /// Starts the threads. They connect when the first batch arrives.
-  explicit BulkWriter(BulkOptions options);
+  explicit BulkWriter(const BulkOptions& options);
   /// Same as stop().
   ~BulkWriter();
   /// Completes the queued batches (stored, or kUnavailable within about 5 s of an outage) and joins the

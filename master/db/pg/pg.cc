@@ -336,7 +336,7 @@ Status attempt_patiently(std::optional<Connection>& connection, Pause& pause,
   const MonoTime begun = mono_now();
   BackOff back_off;
   for (;;) {
-    const Status status = attempt();
+    Status status = attempt();
     if (status) return status;
     const Code code = status.error().code;
     // A lost connection has nothing to roll back.

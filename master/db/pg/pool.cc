@@ -17,7 +17,7 @@ Status Pool::in_transaction(const std::function<Status(Connection&)>& work) {
   BackOff back_off;
   for (int attempt = 1;; ++attempt) {
     std::string transaction;
-    const Status status = lend([&](Connection& connection) -> Status {
+    Status status = lend([&](Connection& connection) -> Status {
       TRY_ASSIGN(transaction, connection.begin_named());
       TRY(work(connection));
       return connection.commit();

@@ -97,7 +97,7 @@ Result<std::vector<Container>> deletions(Pool& pool) {
 
 Status delete_container(Pool& pool, const Container& container) {
   const std::string name = container_name(container);
-  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
+  Status done = pool.in_transaction([&](Connection& connection) -> Status {
     if (container.kind == Kind::kWorkspace) {
       TRY(delete_commands(connection, container.id));
       TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", container.id));

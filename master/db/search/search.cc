@@ -465,7 +465,8 @@ Result<Page<FoundRun>> search_runs(Pool& pool, const RunSearch& search) {
     const auto parent = by_id.find(row.trial.experiment.value);
     // Deleted since the search.
     if (parent == by_id.end()) continue;
-    found[row.trial.id.value] = {.trial = std::move(row), .experiment = *parent->second, .metadata = {}};
+    FoundRun& run = found[row.trial.id.value];
+    run = {.trial = std::move(row), .experiment = *parent->second, .metadata = {}};
   }
   for (Rows::Row row : noted)
     if (auto one = found.find(row.next<std::int64_t>()); one != found.end())

@@ -62,8 +62,9 @@ void pack(const std::string& name, const MetricColumn& column, const std::vector
   out.append(reinterpret_cast<const char*>(points.data()), points.size() * sizeof(SeriesPoint));
 }
 
-Status unpack(std::string_view bytes,
-              const std::function<void(const std::string&, const Head&, std::vector<SeriesPoint>)>& found) {
+Status unpack(
+    std::string_view bytes,
+    const std::function<void(const std::string&, const Head&, const std::vector<SeriesPoint>&)>& found) {
   while (!bytes.empty()) {
     Head head;
     if (bytes.size() < sizeof head) return fail(Code::kDataLoss, "a packed series ends in its head");
@@ -78,7 +79,7 @@ Status unpack(std::string_view bytes,
     std::vector<SeriesPoint> points(head.points);
     std::memcpy(points.data(), bytes.data(), head.points * sizeof(SeriesPoint));
     bytes.remove_prefix(head.points * sizeof(SeriesPoint));
-    found(name, head, std::move(points));
+    found(name, head, points);
   }
   return {};
 }
@@ -168,22 +169,23 @@ std::string pack_extremes(const MetricColumns& columns, std::size_t block) {
 }
 
 Status unpack_points(std::string_view bytes, MetricColumns& columns) {
-  return unpack(bytes, [&](const std::string& name, const Head&, std::vector<SeriesPoint> points) {
+  return unpack(bytes, [&](const std::string& name, const Head&, const std::vector<SeriesPoint>& points) {
     MetricColumn& column = columns[name];
     for (const SeriesPoint& point : points) column.append(point);
   });
 }
 
 Status unpack_extremes(std::string_view bytes, MetricColumns& columns) {
-  return unpack(bytes, [&](const std::string& name, const Head& head, std::vector<SeriesPoint> points) {
-    MetricSummary summary;
-    summary.count = head.count;
-    summary.min = head.min;
-    summary.max = head.max;
-    summary.sum = head.sum;
-    summary.last = head.last;
-    columns[name].append_extremes(points, summary, head.has_finite != 0);
-  });
+  return unpack(bytes,
+                [&](const std::string& name, const Head& head, const std::vector<SeriesPoint>& points) {
+                  MetricSummary summary;
+                  summary.count = head.count;
+                  summary.min = head.min;
+                  summary.max = head.max;
+                  summary.sum = head.sum;
+                  summary.last = head.last;
+                  columns[name].append_extremes(points, summary, head.has_finite != 0);
+                });
 }
 
 Status pack_group(Connection& connection, TrialId trial, const std::string& group) {

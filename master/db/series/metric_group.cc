@@ -82,7 +82,7 @@ Status unpack_stretch(Pool& pool, const GroupNow& now, MetricGroup& group) {
 /// that the caller reads the rows; they are packed again later.
 Status unpack(Pool& pool, const GroupNow& now, Detail detail, MetricGroup& group) {
   const MetricGroup empty = group;
-  const Status status =
+  Status status =
       detail == Detail::kStretch ? unpack_stretch(pool, now, group) : unpack_all(pool, now, detail, group);
   for (const auto& [name, column] : group.columns) group.points += column.size();
   if (status || status.error().code != Code::kDataLoss) return status;

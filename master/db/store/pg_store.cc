@@ -108,7 +108,7 @@ struct PgStore::Impl {
     if (connection && connection->query("SELECT 1")) return {};
     connection.reset();
     std::vector<Group> nothing;
-    const Status status = reconnect(nothing);
+    Status status = reconnect(nothing);
     if (!status && is_retryable(status.error())) return {};
     return status;
   }

@@ -107,7 +107,7 @@ Status Watch::follow(std::string& version) {
     if (rest.size() > kMaxLine) problem = fail(Code::kDataLoss, "an event is longer than 4 MiB");
     return static_cast<bool>(problem);
   };
-  const Status end = client_.stream(
+  Status end = client_.stream(
       resource_, selector_ + "&watch=1&allowWatchBookmarks=true&resourceVersion=" + version + kStreamTime,
       sink, [this] { return refresh_.load(); });
   TRY(problem);

@@ -18,7 +18,7 @@ export const bulkActions = [
     async () => {
       await open('experiments');
       await page.locator('summary', { hasText: 'Columns' }).click();
-      await page.getByLabel('hp.learning_rate').check();
+      await page.getByRole('checkbox', { name: 'hp.learning_rate' }).check();
       await page.getByRole('button', { name: 'Heat hp.learning_rate' }).click();
       await page.getByRole('button', { name: 'Pin Best metric' }).click();
       await page.keyboard.press('Escape');

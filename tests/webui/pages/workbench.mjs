@@ -294,11 +294,11 @@ export const workbench = [
       assert.ok(await frame.evaluate((one) => one.classList.contains('scrolled')));
       await frame.evaluate((one) => one.scrollTo(0, 0));
       await page.locator('summary', { hasText: 'Columns' }).click();
-      await page.getByLabel('hp.learning_rate').check();
+      await page.getByRole('checkbox', { name: 'Pool', exact: true }).check();
       await page.keyboard.press('Escape');
       await until(() => {
         const box = document.querySelector('.table-tall').getBoundingClientRect();
-        const head = [...document.querySelectorAll('.table-tall thead th')].find((one) => one.textContent === 'learning_rate')?.getBoundingClientRect();
+        const head = [...document.querySelectorAll('.table-tall thead th')].find((one) => one.textContent === 'Pool')?.getBoundingClientRect();
         return head && head.right <= box.right + 1 && head.left >= box.left;
       });
       const name = await page.locator('tbody th[scope="row"]').first().boundingBox();

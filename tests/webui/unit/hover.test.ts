@@ -95,6 +95,16 @@ test('a curve that ends within the plot has its label there, in the order of the
   );
 });
 
+test('a label within the plot avoids the curves near its end, those beside the plot do not move', () => {
+  const ends = [{ text: '1', x: 100, y: 80 }, { text: '2', x: 300, y: 80 }];
+  const seen = (top: number, bottom: number): number => (top < 95 && bottom > 75 ? 1 : 0);
+  const of = (behind: (left: number, right: number, top: number, bottom: number) => number) =>
+    placedLabels(ends, 300, 200, behind).map(({ text, middle }) => [text, middle]);
+  assert.deepEqual(of((_left, _right, top, bottom) => seen(top, bottom)), [['2', 80], ['1', 68]]);
+  // Curves everywhere: the place at its end.
+  assert.deepEqual(of(() => 3), [['2', 80], ['1', 80]]);
+});
+
 test('a trial has one label, at the end of its longest curve, and many trials have none', () => {
   const ends = [
     { place: 0, x: 5, y: 1 },

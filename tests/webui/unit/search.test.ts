@@ -35,9 +35,11 @@ test('only hyperparameters that differ are axes; type and range are those of the
   assert.ok(lr && Math.abs(position(lr, trial(3, { lr: 0.01 })) - 0.5) < 1e-12);
 });
 
-test('without a declaration numbers are linear, and a value outside the range widens it', () => {
+test('without a declaration the span of the numbers decides on their scale, and a value outside the range widens it', () => {
   const trials = [trial(1, { lr: 0.001 }), trial(2, { lr: 10 })];
-  assert.deepEqual(dimensions(trials), [{ name: 'lr', kind: 'linear', words: [], min: 0.001, max: 10 }]);
+  assert.deepEqual(dimensions(trials), [{ name: 'lr', kind: 'log', words: [], min: 0.001, max: 10 }]);
+  const kind = (low: number, high: number) => dimensions([trial(1, { x: low }), trial(2, { x: high })])[0]?.kind;
+  assert.deepEqual([kind(1, 9), kind(1, 10), kind(0, 10), kind(-1, 10)], ['linear', 'log', 'linear', 'linear']);
   const [lr] = dimensions(trials, { lr: { type: 'double', minval: 0, maxval: 1 } });
   assert.deepEqual([lr?.min, lr?.max], [0, 10]);
 });

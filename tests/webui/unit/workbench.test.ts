@@ -6,11 +6,11 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
-import { DEFAULT_COLUMNS, wideColumns } from '../../../webui-static/src/workbench/columns';
+import { DEFAULT_COLUMNS, usualColumns } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { runColor } from '../../../webui-static/src/colors';
+import { runColor, seedsOf } from '../../../webui-static/src/colors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -46,13 +46,22 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
 });
 
-test('a wide table has the hyperparameters that differ, as many as it has room for', () => {
-  const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 8, rare: 1 })];
-  const added = (width: number): string[] => wideColumns(runs, width).filter((key) => key.startsWith('hp.'));
-  assert.deepEqual(added(3000), ['hp.act', 'hp.width']);
-  assert.deepEqual(added(1360), ['hp.act']);
-  assert.deepEqual(added(1000), []);
-  assert.deepEqual(wideColumns([], 3000), DEFAULT_COLUMNS.experiment);
+test('a wide table has the hyperparameters that differ most, as many as it has room for; beside charts it has one', () => {
+  const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 32, rare: 1 })];
+  const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.'));
+  assert.deepEqual(added(3000), ['hp.width', 'hp.act']);
+  assert.deepEqual(added(1200), ['hp.width']);
+  assert.deepEqual(added(900), []);
+  assert.deepEqual(added(1440, true), ['hp.width']);
+  assert.deepEqual(usualColumns([], false, 3000), DEFAULT_COLUMNS.experiment);
+});
+
+test('a column that has one value only is left out', () => {
+  const of = (id: number, username: string): Run => ({ ...run(id, {}), experiment: { trialIds: [], username, numTrials: 1 } as unknown as Experiment });
+  const shown = (...users: string[]): string[] => ['user', 'numTrials'].filter((key) => usualColumns(users.map((user, at) => of(at + 1, user)), true, 1440).includes(key));
+  assert.deepEqual(shown('ann', 'ann'), []);
+  assert.deepEqual(shown('ann', 'bob'), ['user']);
+  assert.deepEqual(shown('ann'), ['user', 'numTrials']);
 });
 
 test('runs without a value come last in either direction; a further column orders equal ones', () => {
@@ -125,6 +134,24 @@ test('colors of ids in a row differ clearly and stand out from the card', () => 
         for (const other of colors.slice(at + 1, at + 8)) assert.ok(apart(one, other) > 40, `${one} and ${other}`);
       });
     }
+});
+
+test('shown runs whose ids look alike get colors apart, and none changes its color while it is shown', () => {
+  const apart = (one: number, other: number, dark: boolean): number => {
+    const parts = [runColor(one, dark), runColor(other, dark)].map((color) => (color.match(/\d+/g) ?? []).map(Number));
+    return Math.hypot(...[0, 1, 2].map((at) => (parts[0]?.[at] ?? 0) - (parts[1]?.[at] ?? 0)));
+  };
+  assert.ok(apart(46, 10, false) < 25);
+  const first = seedsOf([46, 10], new Map());
+  assert.deepEqual([...first], [[10, 10], [46, first.get(46)]]);
+  const all = seedsOf([16, 48, 21, 51, 22, 10, 44, 46], first);
+  assert.deepEqual([all.get(10), all.get(46)], [10, first.get(46)]);
+  for (const dark of [false, true])
+    for (const [id, seed] of all) for (const [other, taken] of all) if (id < other) assert.ok(apart(seed, taken, dark) > 40, `${id} and ${other}`);
+  assert.deepEqual([...seedsOf([46], new Map())], [[46, 46]]);
+  const many = Array.from({ length: 200 }, (_, at) => at + 1);
+  assert.equal(seedsOf(many, new Map()).get(200), 200);
+  assert.deepEqual([...seedsOf([10, 11], seedsOf(many, new Map()))], [[10, 10], [11, 11]]);
 });
 
 test('the best value so far follows the better direction', () => {

@@ -3,6 +3,7 @@ import { counted, digits, metric } from '../format';
 import type { JsonValue, Trial } from '../wire';
 import type { Query } from '../workbench/query';
 import { HeatMap, ImportanceBars } from './ImportanceView';
+import { MIN_TRIALS } from './importance';
 import { usePainting, type Painting } from './paint';
 import { Parallel, type SetTests } from './Parallel';
 import { Scatter } from './Scatter';
@@ -24,6 +25,7 @@ export interface Props {
   trials: Trial[];
   failed: number; // runs that are left out
   waiting: number; // and those that have not started
+  running: ReadonlySet<number>; // trials whose metric may still change
   hyperparameters: JsonValue | undefined; // of the resolved configuration
   metricName: string;
   smallerIsBetter: boolean;
@@ -31,7 +33,7 @@ export interface Props {
   setTests: SetTests;
 }
 
-export function HyperparameterViews({ trials, failed, waiting, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
+export function HyperparameterViews({ trials, failed, waiting, running, hyperparameters, metricName, smallerIsBetter, query, setTests }: Props) {
   const declared = dimensions(trials, hyperparameters);
   const all = hyperparameters === undefined ? shared(declared, trials) : declared;
   const rare = declared.filter((one) => !all.includes(one)).map(({ name }) => name);
@@ -49,6 +51,10 @@ export function HyperparameterViews({ trials, failed, waiting, hyperparameters, 
   const metricAxis = axis && padded(axis);
   const isEqual = scored > 1 && axis !== undefined && isConstant(axis);
   const drawn = all.map(padded);
+  // The values of running trials change, and with them the order of the hyperparameters.
+  const ended = trials.filter(({ id }) => !running.has(id));
+  const settled = ended.length >= MIN_TRIALS ? ended : trials;
+  const moving = trials.length - settled.length;
   const left = [failed > 0 ? counted(failed, 'failed run') : '', waiting > 0 ? `${counted(waiting, 'run')} without a trial` : '', rare.length > 0 ? `${rare.join(', ')} (fewer than half of the runs have it)` : ''].filter((part) => part !== '');
   return (
     <>
@@ -61,16 +67,21 @@ export function HyperparameterViews({ trials, failed, waiting, hyperparameters, 
         query={query}
         setTests={setTests}
       />
-      {left.length > 0 && <p class="quiet left-out">Left out: {left.join('; ')}.</p>}
+      {(left.length > 0 || moving > 0) && (
+        <p class="quiet left-out">
+          {left.length > 0 && `Left out: ${left.join('; ')}. `}
+          {moving > 0 && `Importance and map are of the ${counted(settled.length, 'run')} that have ended.`}
+        </p>
+      )}
       {isEqual ? (
         <p class="quiet">
           {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
-        <ImportanceBars trials={trials} all={all} />
+        <ImportanceBars trials={settled} all={all} />
       )}
       {scored > 0 && !isEqual && (
-        <HeatMap trials={trials} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
+        <HeatMap trials={settled} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
       )}
       {scored > 0 && !isEqual && (
         <div class="charts">

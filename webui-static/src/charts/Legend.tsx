@@ -1,4 +1,4 @@
-// The key of the drawn trials, or of their groups: one line, which a button extends.
+// The key of the drawn trials, or of their groups: two lines, which a button extends.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -13,8 +13,8 @@ import type { Panel } from './series';
 
 const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
 
-// Entries that do not fit the line are hidden until a button shows them.
-function Line({ label, entries }: { label: string; entries: readonly ComponentChildren[] }) {
+// Entries that do not fit are hidden until a button shows them.
+function Lines({ label, entries }: { label: string; entries: readonly ComponentChildren[] }) {
   const all = useSignal(false);
   const hides = useSignal(false);
   const host = useRef<HTMLUListElement>(null);
@@ -53,7 +53,7 @@ export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels:
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
   return (
-    <Line
+    <Lines
       label="Trials shown"
       entries={known.map(({ id, name, tag, color }) => (
         <li key={id}>
@@ -78,7 +78,7 @@ export interface GroupKeyProps {
 // Groups with their numbers of runs, and the means of their best values, like the table.
 export function GroupKey({ names, colors, best, metricName }: GroupKeyProps) {
   return (
-    <Line
+    <Lines
       label="Groups shown"
       entries={names.map((name, at) => {
         const own = best[at];

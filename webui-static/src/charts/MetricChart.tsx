@@ -3,7 +3,7 @@
 import { effect, useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { axisNumber, digits } from '../format';
+import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
@@ -43,12 +43,14 @@ export interface ChartProps {
   colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: the first one
   tags?: readonly string[] | undefined; // by place: short names at the ends of the curves
   zoom: (from: number, to: number) => void; // in axis units
+  domain?: readonly [number, number] | undefined; // of the x axis; default: that of the panel
   trials?: number | undefined; // that are drawn; some may not have the metric
   smallerIsBetter?: boolean | undefined; // the title of the objective's chart has its best value
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
 }
 
-const along = (places: ArrayLike<number> | undefined, min: number, max: number): uPlot.Range.MinMax => {
+const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
+  if (domain && domain[0] < domain[1]) return [...domain];
   const only = places?.length === 1 ? places[0] : undefined;
   return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
 };
@@ -68,7 +70,13 @@ const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): stri
 
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
-function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void): uPlot.Options {
+// The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
+const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
+  const x = left < 0 || plot.cursor.event?.buttons ? undefined : plot.data[0][plot.posToIdx(left)];
+  return [x === undefined ? left : plot.valToPos(x, 'x'), top];
+};
+
+function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, domain: () => ChartProps['domain']): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
   const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
@@ -103,6 +111,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
       sync: { key: 'metrics' },
       y: false,
+      move: snapped,
       drag: { x: true, y: false, setScale: false },
       points: { one: many, size: 7, stroke: card, fill: (_: uPlot, i: number) => colors[i - 1] ?? card },
       dataIdx: (plot: uPlot, i: number, at: number) =>
@@ -117,7 +126,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
-      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max) },
+      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, domain()) },
       y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(min, max) },
     },
     axes: [
@@ -139,7 +148,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
         grid,
         ticks: grid,
         size: (_: uPlot, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
-        values: (_, ticks) => ticks.map(format),
+        values: (_, ticks) => (text || look.log ? ticks.map(format) : axisTexts(ticks)),
       },
     ],
     series: [{ label: look.axis }, ...lines, ...raw, ...edges],
@@ -173,6 +182,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
           hover({
             left: left + plot.rect.left,
             top: top + plot.rect.top,
+            middle: plot.rect.left + plot.rect.width / 2,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused).map((row) => ({
               label: `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
@@ -203,7 +213,9 @@ function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
     changed ||= series.alpha !== alpha;
     series.alpha = alpha;
   });
-  if (changed) plot.redraw(false, false);
+  if (!changed) return;
+  plot.over.querySelectorAll<HTMLElement>('.u-cursor-pt').forEach((dot, at) => (dot.style.opacity = String(plot.series[at + 1]?.alpha ?? 1)));
+  plot.redraw(false, false);
 }
 
 // One trial with one point of each curve: a plot would say less than the values.
@@ -268,6 +280,7 @@ export function MetricChart(props: ChartProps) {
         { ...latest.current, zoom: (from, to) => latest.current.zoom(from, to) },
         width(),
         (at) => (hover.value = at),
+        () => latest.current.domain,
       ),
       toData(now, how),
       element,
@@ -290,7 +303,7 @@ export function MetricChart(props: ChartProps) {
     };
   }, [shape]);
 
-  useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing]);
+  useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing, props.domain?.join()]);
   useLayoutEffect(() => {
     const { current } = plot;
     if (current && current.height !== heightOf(look)) current.setSize({ width: current.width, height: heightOf(look) });

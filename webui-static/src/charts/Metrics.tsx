@@ -2,7 +2,7 @@
 // options are part of the address.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { colorsOf, useColors } from '../colors';
+import { colorOfSeed, useColors } from '../colors';
 import { useFilled } from '../components/above';
 import { Empty } from '../components/Empty';
 import { Icon } from '../components/Icon';
@@ -190,6 +190,12 @@ const Ghosts = ({ size }: { size: Size }) => (
   </div>
 );
 
+// The range of the x axis that shows all points of these panels.
+function rangeOf(panels: readonly Panel[]): readonly [number, number] {
+  const all = panels.flatMap(({ series }) => series.filter(({ x }) => x.length > 0));
+  return [Math.min(...all.map(({ x }) => x[0] ?? 0)), Math.max(...all.map(({ x }) => x[x.length - 1] ?? 0))];
+}
+
 // Names of metrics for the x axis.
 const axisNames = (data: readonly MetricSeries[]): string[] =>
   [...new Set(data.flatMap(({ group, name }) => (SYSTEM_GROUPS.includes(group) || COUNTERS.includes(name) ? [] : [panelName(group, name)])))].sort();
@@ -220,8 +226,10 @@ export function Metrics(props: Props) {
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
   };
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
-  const plain = useMemo(() => colorsOf([ids[0] ?? 0])[0] ?? '', [theme, ids[0]]);
+  const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
+  // Charts beside and below each other have one x axis.
+  const domain = rangeOf([...first, ...open.flatMap((section) => section.panels)]);
   const tags = curves.map(({ tag = '' }) => tag);
   const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
     <div class={`charts charts-${size}`} ref={of ?? null} onDblClick={() => zoom && setQuery({ zoom: '' })}>
@@ -230,6 +238,7 @@ export function Metrics(props: Props) {
           key={panel.name}
           panel={panel}
           look={drawnLook}
+          domain={domain}
           colors={groups?.colors ?? colors}
           tags={groups || single || system ? undefined : tags}
           text={system ? machineText : undefined}

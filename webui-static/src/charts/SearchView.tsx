@@ -96,22 +96,14 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
   );
 }
 
-// The names of the stages, above their lines.
-function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
-  let above = -APART;
-  const named = lane.rungs
-    .map((rung, at) => ({ rung, name: `Stage ${at + 1} (${grouped(rung.length)} ${unit})` }))
-    .reverse()
-    .filter(({ rung }) => {
-      const isFree = y(rung.length) - above >= APART;
-      if (isFree) above = y(rung.length);
-      return isFree;
-    });
+// The names of the stages, below their lengths on the axis.
+function Stages({ lane, y }: Pick<AxesProps, 'lane' | 'y'>) {
+  const isFree = (at: number): boolean => at === 0 || y(lane.rungs[at - 1]?.length ?? 0) - y(lane.rungs[at]?.length ?? 0) >= 2 * APART;
   return (
     <>
-      {named.map(({ rung, name }) => (
-        <text key={rung.length} class="over stage" x={SIDE + 6} y={y(rung.length) - 5}>
-          {name}
+      {lane.rungs.map((rung, at) => (
+        <text key={rung.length} x={SIDE - 8} y={y(rung.length) + 4 + APART} text-anchor="end">
+          {isFree(at) && `Stage ${at + 1}`}
           <title>
             {counted(rung.came, 'trial')} reached this stage (a rung)
             {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
@@ -122,15 +114,26 @@ function Stages({ lane, unit, y }: Pick<AxesProps, 'lane' | 'unit' | 'y'>) {
   );
 }
 
+interface IdsProps extends Pick<LaneProps, 'lines' | 'painting' | 'height'>, Pick<AxesProps, 'width' | 'x' | 'y'> {
+  named: readonly Line[];
+}
+
 // The ids of the drawn runs at the ends of their lines.
-function Ids({ lines, painting, width, height, x, y }: { lines: readonly Line[]; painting: Painting; width: number; height: number } & Pick<AxesProps, 'x' | 'y'>) {
-  const ends = lines.flatMap(({ trial, points }) => {
-    const last = points[points.length - 1];
-    return last ? [{ id: trial.id, text: String(trial.id), x: x(last.seconds) - SIDE, y: y(last.length) - TOP }] : [];
-  });
+function Ids({ named, lines, painting, width, height, x, y }: IdsProps) {
+  const placesOf = ({ points }: Line): { x: number; y: number }[] => points.map((point) => ({ x: x(point.seconds) - SIDE, y: y(point.length) - TOP }));
+  const ends = named.flatMap((line) => placesOf(line).slice(-1).map((last) => ({ id: line.trial.id, text: String(line.trial.id), ...last })));
+  const all = lines.map(placesOf);
+  // The stretches of a line are taken as the boxes around them.
+  const behind = (left: number, right: number, top: number, bottom: number): number =>
+    all.filter((places) =>
+      places.some(({ x: atX, y: atY }, at) => {
+        const from = places[at - 1] ?? { x: atX, y: atY };
+        return from.x <= right && atX >= left && Math.min(from.y, atY) <= bottom && Math.max(from.y, atY) >= top;
+      }),
+    ).length;
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM).map(({ id, text, left, middle, x: right, y: end }) => (
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, x: right, y: end }) => (
         <g key={id} {...painting.of(id)} class="end-id">
           {Math.abs(middle - end) > JOINED && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
           <text class="over" x={SIDE + left} y={TOP + middle + 4}>
@@ -178,8 +181,8 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} painting={painting} x={x} y={y} />
           ))}
-          {roomFor(drawn.map(({ trial }) => String(trial.id)), 1) > 0 && <Ids lines={drawn} painting={painting} width={width} height={height} x={x} y={y} />}
-          {lane.title !== '' && <Stages lane={lane} unit={unit} y={y} />}
+          {roomFor(drawn.map(({ trial }) => String(trial.id)), 1) > 0 && <Ids named={drawn} lines={lines} painting={painting} width={width} height={height} x={x} y={y} />}
+          {lane.title !== '' && <Stages lane={lane} y={y} />}
         </svg>
       </div>
     </figure>

@@ -12,8 +12,10 @@ const LINE = 12;
 const CHARACTER = 7;
 const GAP = 10;
 export const JOINED = 4;
-// Places above and below its end where a label within the plot is tried, in lines.
-const TRIED = [0, -1, 1, -2, 2, -3, 3];
+// Places above and below its end where a label within the plot is tried, in lines. One line further away is as bad as
+// this part of a curve behind the label.
+const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
+const FAR = 0.25;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -78,24 +80,50 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
   return columns.map((own) => own.sort(isAbove));
 }
 
+// The number of curves in a box of the plot, in pixels.
+type Behind = (left: number, right: number, top: number, bottom: number) => number;
+
 // Labels beside the plot for curves that reach its right edge, within the plot for shorter ones: in the order of their
-// ends. A label within the plot that would cover another one at all places near its end is left out.
-export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
+// ends, with few curves behind them. A label within the plot that would cover another one at all places near its end is
+// left out.
+export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, behind: Behind = () => 0): (T & Label)[] {
   const placed: (T & Label)[] = [];
   const right = ({ left, text }: { left: number; text: string }): number => left + CHARACTER * text.length;
   const isFree = (label: T & Label): boolean =>
     label.middle >= LINE / 2 &&
     label.middle <= height - LINE / 2 &&
     placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
+  const cost = (labels: readonly (T & Label)[], lines: number): number =>
+    labels.reduce((sum, label) => sum + behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2), FAR * Math.abs(lines));
   for (const own of columnsOf(ends, width).reverse()) {
     const edge = Math.max(...own.map(({ x }) => x));
+    const isBeside = edge >= width - EDGE;
     const middles = spread(own.map(({ y }) => y), height);
     const at = (lines: number): (T & Label)[] =>
-      own.map((end, place) => ({ ...end, left: (edge >= width - EDGE ? width : edge) + GAP, middle: (middles[place] ?? end.y) + lines * LINE }));
-    const lines = TRIED.find((one) => at(one).every(isFree));
-    placed.push(...at(lines ?? 0).filter((label) => lines !== undefined || isFree(label)));
+      own.map((end, place) => ({ ...end, left: (isBeside ? width : edge) + GAP, middle: (middles[place] ?? end.y) + lines * LINE }));
+    const tried = (isBeside ? [0] : TRIED).map((lines) => ({ labels: at(lines), lines })).filter(({ labels }) => labels.every(isFree));
+    const costs = tried.map(({ labels, lines }) => (tried.length === 1 ? 0 : cost(labels, lines)));
+    placed.push(...(tried[costs.indexOf(Math.min(...costs))]?.labels ?? at(0).filter(isFree)));
   }
   return placed;
+}
+
+// The curves of the plot for placedLabels().
+function curvesBehind(plot: uPlot, count: number): Behind {
+  return (left, right, top, bottom) => {
+    const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
+    const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
+    return plot.data.slice(1, count + 1).filter((values) => {
+      let last: number | undefined;
+      for (let at = from; at <= to; at++) {
+        const now = values[at];
+        if (now == null) continue;
+        if (Math.min(now, last ?? now) <= high && Math.max(now, last ?? now) >= low) return true;
+        last = now;
+      }
+      return false;
+    }).length;
+  };
 }
 
 // The last value of a series within the range of the x axis, and the one at half of its points.
@@ -128,7 +156,7 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
-  for (const label of placedLabels(longest(found), bbox.width / ratio, bbox.height / ratio)) {
+  for (const label of placedLabels(longest(found), bbox.width / ratio, bbox.height / ratio, curvesBehind(plot, series.length))) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;

@@ -60,6 +60,7 @@ export function hoverRows(
 export interface Hover {
   left: number; // of the pointer, pixels of the window
   top: number;
+  middle: number; // of the chart
   title: string;
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
 }
@@ -67,10 +68,11 @@ export interface Hover {
 const DISTANCE = 14; // from the pointer, pixels
 const ROOM = 340; // of the box beside the pointer
 
-// Styles that keep the box within the window: to the right of the pointer if it has room there, below it in the upper
-// half.
-export function placed(left: number, top: number, width: number, height: number): Record<string, string> {
-  const isRight = width - left >= ROOM || left < width / 2;
+// Styles that keep the box within the window, and off the chart beside this one, whose middle is at `middle`: towards
+// the middle if there is room in the window, below the pointer in the upper half.
+export function placed(left: number, top: number, width: number, height: number, middle = 0): Record<string, string> {
+  const [fitsRight, fitsLeft] = [width - left >= ROOM, left >= ROOM];
+  const isRight = fitsRight === fitsLeft ? left < (fitsLeft ? middle : width / 2) : fitsRight;
   const room = Math.max(0, (isRight ? width - left : left) - 2 * DISTANCE);
   return {
     ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - left + DISTANCE}px` }),
@@ -82,7 +84,7 @@ export function placed(left: number, top: number, width: number, height: number)
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
   return (
-    <div class="hover-values" style={placed(at.left, at.top, innerWidth, innerHeight)}>
+    <div class="hover-values" style={placed(at.left, at.top, innerWidth, innerHeight, at.middle)}>
       <div class="quiet">{at.title}</div>
       <table>
         <tbody>

@@ -63,8 +63,11 @@ export function choicesOf(hyperparameters: JsonValue | undefined, name: string):
   return Array.isArray(vals) ? vals.map(word) : [];
 }
 
+const LOG_SPAN = 10;
+
 // The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
-// Without a declaration (forked or detached trials) numbers are linear. Trials without the hyperparameter do not
+// Without a declaration (trials of different experiments, forked or detached ones) positive numbers that span a factor of
+// ten are logarithmic. Trials without the hyperparameter do not
 // count: trials of different experiments rarely share all of them.
 export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue): Dimension[] {
   const all = trials.map((trial) => flatten(trial.hparams));
@@ -79,7 +82,8 @@ export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue
     if (found) return [found];
     const numbers = values.filter((value) => typeof value === 'number');
     if (numbers.length < values.length) return [{ name, kind: 'words', words, min: 0, max: words.length - 1 }];
-    return [{ name, kind: 'linear', words: [], min: Math.min(...numbers), max: Math.max(...numbers), ...whole(numbers) }];
+    const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
+    return [{ name, kind: min > 0 && max >= LOG_SPAN * min ? 'log' : 'linear', words: [], min, max, ...whole(numbers) }];
   });
 }
 

@@ -49,19 +49,19 @@ function linear(axis: Axis, count: number): Tick[] {
   return values.map((value, at) => ({ at: share(axis, value), text: all[at] ?? '' }));
 }
 
-// Powers of ten, at most `count`; between two of them their multiples by 2 and 5, too.
+// Powers of ten, at most `count`; with their multiples by 2 and 5 if those are not too many.
 function logarithmic(axis: Axis, count: number): Tick[] {
   const first = Math.ceil(Math.log10(axis.min) - NEAR);
   const last = Math.floor(Math.log10(axis.max) + NEAR);
+  const powers = Math.max(0, last - first + 1);
   const tick = (value: number): Tick => ({ at: share(axis, value), text: metric(Number(value.toPrecision(12))) });
-  if (last - first >= 1) {
-    const every = Math.ceil((last - first + 1) / count);
-    return Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => tick(10 ** (first + at * every)));
-  }
-  const values = [first - 1, first, last + 1]
+  const values = Array.from({ length: powers + 2 }, (_, at) => first - 1 + at)
     .flatMap((power) => DIGITS.map((digit) => digit * 10 ** power))
-    .filter((value, at, all) => all.indexOf(value) === at && value >= axis.min * (1 - NEAR) && value <= axis.max * (1 + NEAR));
-  return values.length >= 2 ? values.map(tick) : linear(axis, count);
+    .filter((value) => value >= axis.min * (1 - NEAR) && value <= axis.max * (1 + NEAR));
+  if (powers < Math.min(LEAST_TICKS, count) && (powers < 2 || values.length <= count + 1))
+    return values.length >= 2 ? values.map(tick) : linear(axis, count);
+  const every = Math.ceil(powers / count);
+  return Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => tick(10 ** (first + at * every)));
 }
 
 // At most about `count` ticks within the range of an axis; the words of a choice.

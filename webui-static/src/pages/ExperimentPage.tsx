@@ -150,12 +150,15 @@ const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
   />
 );
 
-// Columns of trials besides the fixed ones: the hyperparameters that differ, or all of a single trial.
+// Columns of trials besides the fixed ones: the hyperparameters that differ, or all of a single trial. The metrics of a
+// search by halving are after different lengths.
 const MAX_HPARAMS = 12;
 function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
   const differing = dimensions(trials, one.config?.hyperparameters).map(({ name }) => name);
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
-  return ['id', 'state', 'searcherMetricsVal', ...names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`), 'batches', 'duration', 'startTime'];
+  const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
+  const most = one.searcherType.includes('asha') ? ['batches', ...parameters] : [...parameters, 'batches'];
+  return ['id', 'state', 'searcherMetricsVal', ...most, 'duration', 'startTime'];
 }
 
 function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {

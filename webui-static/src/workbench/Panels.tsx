@@ -8,6 +8,7 @@ import { later } from '../components/later';
 import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
 import { Menu } from '../charts/Axes';
 import { Metrics, PanelBar, type Curve } from '../charts/Metrics';
+import { TrialKey } from '../charts/Legend';
 import { ColorBy, RunColors } from '../charts/paint';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
@@ -74,6 +75,9 @@ interface Bar {
   tools: ComponentChildren;
 }
 
+// The colors of the drawn runs, where no table beside the charts has them.
+const KeyOfRuns = (props: Pick<Props, 'drawn' | 'colors'>) => <TrialKey curves={useTrials(props)} panels={[]} />;
+
 function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
   const curves = useTrials(props);
   return curves.length === 0 ? NO_RUN : <MediaPanel curves={curves} />;
@@ -130,6 +134,7 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
         trials={trials}
         failed={rows.length - kept.length}
         waiting={kept.length - trials.length}
+        running={new Set(kept.flatMap(({ state, trial }) => (trial && !isEnded(state) ? [trial.id] : [])))}
         hyperparameters={hyperparameters}
         metricName={metric}
         smallerIsBetter={smallerIsBetter}
@@ -168,6 +173,7 @@ export function PanelSelect({ searches, single }: { searches: boolean; single: b
 
 export function Panels(props: Props) {
   const { kind, drawn, rows, colors, search, drawing } = props;
+  const { query } = useQuery();
   const { offered, current, choose } = usePanel(search !== undefined, props.single);
   const lead = !(props.keyed && onPhone()) && (
     <div class="segments" role="group" aria-label="Panels">
@@ -190,6 +196,7 @@ export function Panels(props: Props) {
           {current === 'Parameters' || current === 'Search' ? <ColorBy /> : tools}
         </PanelBar>
       )}
+      {props.keyed && query.color !== 'metric' && (current === 'Parameters' || current === 'Search') && <KeyOfRuns {...props} />}
       <RunColors.Provider value={byTrial}>
         {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
         {current === 'Search' && search}

@@ -5,13 +5,13 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { colorsOf, seriesColors, useColors } from '../colors';
+import { colorOfSeed, seedsOf, seriesColors, useColors } from '../colors';
 import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
-import { aligned, column, DEFAULT_COLUMNS, titled, wideColumns, type Column } from './columns';
+import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels, PanelSelect } from './Panels';
@@ -105,19 +105,22 @@ function Splitter() {
   );
 }
 
-// The color of each run by its id, or that of its group.
-function useColorOf(groups: readonly Group[]): (id: number) => string {
+// The color of each shown run, or that of its group.
+function useColorOf(groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
   const theme = useColors();
+  const before = useRef<ReadonlyMap<number, number>>(new Map());
+  const ids = drawn.map(({ id }) => id);
+  const seeds = useMemo(() => (before.current = seedsOf(ids, before.current)), [ids.join()]);
   return useMemo(() => {
     const byGroup = new Map(groups.flatMap(({ runs, color }) => runs.map(({ id }) => [id, color] as const)));
     const ofGroups = seriesColors(groups.length);
     const known = new Map<number, string>();
     return (id: number): string => {
-      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorsOf([id])[0]) ?? '';
+      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorOfSeed(seeds.get(id) ?? id)) ?? '';
       known.set(id, color);
       return color;
     };
-  }, [theme, groups]);
+  }, [theme, groups, seeds]);
 }
 
 // A phone has no room for table and panels beside each other.
@@ -191,12 +194,12 @@ export function Workbench(props: Props) {
   const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
   const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
-  const colorOf = useColorOf(groups);
+  const colorOf = useColorOf(groups, drawn);
   const shownIds = new Set(drawn.map(({ id }) => id));
   const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
-  const usual = kind === 'experiment' && layout === 'table' && !onPhone() ? wideColumns(loaded, innerWidth) : DEFAULT_COLUMNS[kind];
+  const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
   // The labels of groups have the values of their columns.
   const keys = (view.columns ?? props.columns ?? usual).filter((key) => key === 'id' || !view.groups.includes(key));
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];

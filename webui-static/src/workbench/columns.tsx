@@ -1,6 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { dimensions, shared } from '../charts/search';
+import { dimensions, flatten, shared } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -160,16 +160,29 @@ const LOOKED_AT = 100;
 const PARAMETER_WIDTH = 104;
 const FRAME_WIDTH = 136 + 58;
 
-// The default columns of experiments in a table of the whole width: those of DEFAULT_COLUMNS, and in the room that they
-// leave the hyperparameters that differ, of those that half of the runs have.
-export function wideColumns(runs: readonly Run[], width: number): readonly string[] {
-  const own = DEFAULT_COLUMNS.experiment;
+// Columns that tell nothing if all rows have the same value.
+const VARYING = ['user', 'numTrials'];
+
+// The hyperparameters that differ, of those that half of the runs have: first those with the widest range, as learning
+// rates, then those with most values.
+function differing(runs: readonly Run[]): string[] {
+  const trials = runs.flatMap(({ trial }) => (trial ? [trial] : []));
+  const values = (name: string): number => new Set(trials.map((trial) => flatten(trial.hparams).get(name))).size;
+  return shared(dimensions(trials), trials)
+    .map(({ name, kind }) => ({ name, count: kind === 'log' ? Infinity : values(name) }))
+    .sort((a, b) => (a.count === b.count ? 0 : b.count - a.count))
+    .map(({ name }) => `hp.${name}`);
+}
+
+// The default columns of experiments: those of DEFAULT_COLUMNS that differ, and after the metric hyperparameters: one
+// beside charts, otherwise as many as there is room for in a table of this width.
+export function usualColumns(runs: readonly Run[], beside: boolean, width: number): readonly string[] {
+  const looked = runs.slice(0, LOOKED_AT);
+  const own = DEFAULT_COLUMNS.experiment.filter((key) => !VARYING.includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1);
   const used = own.reduce((sum, key) => sum + (column(key)?.width ?? 0), FRAME_WIDTH);
-  const trials = runs.slice(0, LOOKED_AT).flatMap(({ trial }) => (trial ? [trial] : []));
-  const names = shared(dimensions(trials), trials).map(({ name }) => name);
-  const found = names.slice(0, Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH))).map((name) => `hp.${name}`);
+  const room = beside ? 1 : Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH));
   const at = own.indexOf(BEST) + 1;
-  return [...own.slice(0, at), ...found, ...own.slice(at)];
+  return [...own.slice(0, at), ...differing(looked).slice(0, room), ...own.slice(at)];
 }
 
 // The column with the metric's name as title, which is known once all rows have the same one.
