@@ -75,20 +75,26 @@ const ALIKE = 0.1;
 const LIGHTNESS = 0.5;
 const SEEDS = Array.from({ length: 64 }, (_, at) => at);
 
+// The colors of a seed in both themes, computed once: each takes several tries.
+const known = new Map<number, Lab[]>();
+function bothOf(seed: number): Lab[] {
+  const both = known.get(seed) ?? [labOf(seed, TONES.light), labOf(seed, TONES.dark)];
+  known.set(seed, both);
+  return both;
+}
+
 // The distance of two colors in the theme that shows less of it.
-const apart = (one: number, other: number): number =>
-  Math.min(
-    ...[TONES.light, TONES.dark].map((tone) => {
-      const [from, to] = [labOf(one, tone), labOf(other, tone)];
-      return Math.hypot(LIGHTNESS * (from[0] - to[0]), from[1] - to[1], from[2] - to[2]);
-    }),
-  );
+function apart(one: number, other: number): number {
+  const [from, to] = [bothOf(one), bothOf(other)];
+  const distance = ([l, a, b]: Lab, [m, c, d]: Lab): number => Math.hypot(LIGHTNESS * (l - m), a - c, b - d);
+  return Math.min(...from.map((lab, at) => distance(lab, to[at] ?? lab)));
+}
 
 // The seeds of shown runs: that of `before` for those that were shown, so that no curve changes its color; else the
 // id, or, if its color looks like another one, the seed furthest from all others.
 export function seedsOf(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
-  const known = before.size > MAX_APART ? [] : ids.filter((id) => before.has(id));
-  const seeds = new Map(known.map((id) => [id, before.get(id) ?? id]));
+  const steady = before.size > MAX_APART ? [] : ids.filter((id) => before.has(id));
+  const seeds = new Map(steady.map((id) => [id, before.get(id) ?? id]));
   for (const id of [...ids].sort((a, b) => a - b)) {
     if (seeds.has(id)) continue;
     const taken = [...seeds.values()];

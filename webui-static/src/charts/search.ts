@@ -65,6 +65,9 @@ export function choicesOf(hyperparameters: JsonValue | undefined, name: string):
 
 const LOG_SPAN = 10;
 
+// Whether positive numbers span so much that a logarithmic axis shows them better.
+export const isWide = (min: number, max: number): boolean => min > 0 && max >= LOG_SPAN * min;
+
 // The hyperparameters that differ between trials, by name, with the type and range that the configuration gives.
 // Without a declaration (trials of different experiments, forked or detached ones) positive numbers that span a factor of
 // ten are logarithmic. Trials without the hyperparameter do not
@@ -83,7 +86,7 @@ export function dimensions(trials: readonly Trial[], hyperparameters?: JsonValue
     const numbers = values.filter((value) => typeof value === 'number');
     if (numbers.length < values.length) return [{ name, kind: 'words', words, min: 0, max: words.length - 1 }];
     const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
-    return [{ name, kind: min > 0 && max >= LOG_SPAN * min ? 'log' : 'linear', words: [], min, max, ...whole(numbers) }];
+    return [{ name, kind: isWide(min, max) ? 'log' : 'linear', words: [], min, max, ...whole(numbers) }];
   });
 }
 

@@ -1,6 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { dimensions, flatten, shared } from '../charts/search';
+import { flatten, isWide } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -164,13 +164,19 @@ const FRAME_WIDTH = 136 + 58;
 const VARYING = ['user', 'numTrials'];
 
 // The hyperparameters that differ, of those that half of the runs have: first those with the widest range, as learning
-// rates, then those with most values.
+// rates, then those with most values. Called for each drawing of the table, so each trial is looked at once.
 function differing(runs: readonly Run[]): string[] {
-  const trials = runs.flatMap(({ trial }) => (trial ? [trial] : []));
-  const values = (name: string): number => new Set(trials.map((trial) => flatten(trial.hparams).get(name))).size;
-  return shared(dimensions(trials), trials)
-    .map(({ name, kind }) => ({ name, count: kind === 'log' ? Infinity : values(name) }))
-    .sort((a, b) => (a.count === b.count ? 0 : b.count - a.count))
+  const values = new Map<string, JsonValue[]>();
+  const trials = runs.flatMap(({ trial }) => (trial ? [flatten(trial.hparams)] : []));
+  for (const flat of trials) for (const [name, value] of flat) values.get(name)?.push(value) ?? values.set(name, [value]);
+  return [...values]
+    .filter(([, all]) => 2 * all.length >= trials.length)
+    .map(([name, all]) => {
+      const numbers = all.filter((value) => typeof value === 'number');
+      return { name, count: new Set(all).size, wide: Number(numbers.length === all.length && isWide(Math.min(...numbers), Math.max(...numbers))) };
+    })
+    .filter(({ count }) => count > 1)
+    .sort((a, b) => b.wide - a.wide || b.count - a.count || a.name.localeCompare(b.name))
     .map(({ name }) => `hp.${name}`);
 }
 
