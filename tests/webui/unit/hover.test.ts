@@ -53,11 +53,16 @@ test('both forms of color become transparent', () => {
   assert.equal(faint('hsl(1 60% 40%)'), 'hsl(1 60% 40% / 0.3)');
 });
 
-test('a box has the room beside the pointer, on the right unless it is too narrow', () => {
-  assert.deepEqual(placed(100, 50, 1400, 900), { left: '114px', top: '50px', maxWidth: '1272px' });
-  assert.deepEqual(placed(1300, 800, 1400, 900), { right: '114px', bottom: '100px', maxWidth: '1272px' });
-  assert.deepEqual(placed(100, 50, 390, 844), { left: '114px', top: '50px', maxWidth: '262px' });
-  assert.deepEqual(placed(300, 50, 390, 844), { right: '104px', top: '50px', maxWidth: '272px' });
+test('the box of values is beside the pointer towards the middle of its plot, in the half without the values', () => {
+  const plot = { middle: 500, top: 100, bottom: 400 };
+  assert.deepEqual(placed({ ...plot, left: 400, isHigh: true }, 1400, 900), { left: '414px', bottom: '500px', maxWidth: '972px' });
+  assert.deepEqual(placed({ ...plot, left: 600, isHigh: false }, 1400, 900), { right: '814px', top: '100px', maxWidth: '572px' });
+  // At the edge of the window there is room on one side only.
+  assert.deepEqual(placed({ ...plot, left: 100, middle: 50, isHigh: false }, 1400, 900), { left: '114px', top: '100px', maxWidth: '1272px' });
+  assert.deepEqual(placed({ ...plot, left: 1300, middle: 1350, isHigh: false }, 1400, 900), { right: '114px', top: '100px', maxWidth: '1272px' });
+  // On a phone neither side has all of it.
+  assert.deepEqual(placed({ ...plot, left: 100, middle: 50, isHigh: false }, 390, 844), { left: '114px', top: '100px', maxWidth: '262px' });
+  assert.deepEqual(placed({ ...plot, left: 300, middle: 350, isHigh: false }, 390, 844), { right: '104px', top: '100px', maxWidth: '272px' });
 });
 
 test('rows of a panel with one group leave the group out', () => {

@@ -9,7 +9,7 @@ import type { Series } from '../../../webui-static/src/charts/series';
 import { DEFAULT_COLUMNS, usualColumns } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
-import { inOrder, ofTrial, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
+import { inOrder, ofTrial, stoppedEarly, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
@@ -62,6 +62,13 @@ test('a column that has one value only is left out', () => {
   assert.deepEqual(shown('ann', 'ann'), []);
   assert.deepEqual(shown('ann', 'bob'), ['user']);
   assert.deepEqual(shown('ann'), ['user', 'numTrials']);
+});
+
+test('of a search by halving the trials that ended before others were stopped early', () => {
+  const of = (searcherType: string, id: number, batches: number, state = 'STATE_COMPLETED'): Run =>
+    ofTrial({ id: 1, searcherType, trialIds: [] } as unknown as Experiment, trial(id, {}, 1, { totalBatchesProcessed: batches, state }));
+  assert.deepEqual([...stoppedEarly([of('adaptive_asha', 1, 80), of('adaptive_asha', 2, 20), of('adaptive_asha', 3, 10, 'STATE_ERROR')])], [2]);
+  assert.deepEqual([...stoppedEarly([of('random', 1, 80), of('random', 2, 20)])], []);
 });
 
 test('runs without a value come last in either direction; a further column orders equal ones', () => {

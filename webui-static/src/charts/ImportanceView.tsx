@@ -46,6 +46,8 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
 // Numbers are rounded if one has more characters.
 const LONG_NUMBER = 8;
 
+const EDGE_DIGITS = 3;
+
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
   if (one.kind === 'words') {
@@ -55,7 +57,8 @@ function edge(one: Dimension, at: number, count: number): string {
   }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);
-  return `${metric(value(at / count))} – ${metric(value((at + 1) / count))}`;
+  const text = (part: number): string => metric(Number(value(part).toPrecision(EDGE_DIGITS)));
+  return `${text(at / count)} – ${text((at + 1) / count)}`;
 }
 
 interface CellsProps {

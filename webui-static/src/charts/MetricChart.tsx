@@ -22,6 +22,8 @@ const GRID_SERIES = 6;
 // Dots mark the points of few short series only: they would hide the lines.
 const DOTTED_SERIES = 16;
 const DOTTED_POINTS = 8;
+// Opacity of curves beside the one that is pointed at.
+const DIMMED = 0.3;
 // Pixels of the y axis with labels of usual length: plots beside each other have one width. Pixels right of the plot.
 const Y_AXIS = 56;
 const RIGHT = 16;
@@ -122,7 +124,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
           i <= count && isHovered(plot) ? value - pointer : Infinity,
       },
     },
-    focus: { alpha: many ? 1 : 0.25 },
+    focus: { alpha: many ? 1 : DIMMED },
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
@@ -173,18 +175,22 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
       ],
       setCursor: [
         (plot: uPlot) => {
-          const { left = -1, top = 0, idx } = plot.cursor;
+          const { left = -1, idx } = plot.cursor;
           const x = idx == null ? undefined : plot.data[0][idx];
           if (left < 0 || x === undefined || !isHovered(plot)) {
             if (many && left < 0) highlight(plot, []);
             return hover(undefined);
           }
+          const rows = hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused);
+          const heights = rows.map(({ value }) => plot.valToPos(value, 'y'));
           hover({
             left: left + plot.rect.left,
-            top: top + plot.rect.top,
             middle: plot.rect.left + plot.rect.width / 2,
+            top: plot.rect.top,
+            bottom: plot.rect.bottom,
+            isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * plot.rect.height) / 2,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
-            rows: hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused).map((row) => ({
+            rows: rows.map((row) => ({
               label: `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
               color: colors[row.at] ?? '',
               focused: row.at === focused,
@@ -209,7 +215,7 @@ function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
   let changed = false;
   plot.series.forEach((series, at) => {
     const own = panel.series[(at - 1) % panel.series.length];
-    const alpha = at === 0 || !known || own?.trial === trial ? 1 : 0.2;
+    const alpha = at === 0 || !known || own?.trial === trial ? 1 : DIMMED;
     changed ||= series.alpha !== alpha;
     series.alpha = alpha;
   });

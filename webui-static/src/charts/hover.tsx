@@ -59,8 +59,10 @@ export function hoverRows(
 
 export interface Hover {
   left: number; // of the pointer, pixels of the window
+  middle: number; // of the plot
   top: number;
-  middle: number; // of the chart
+  bottom: number;
+  isHigh: boolean; // the values at the pointer are in the upper half of the plot
   title: string;
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
 }
@@ -68,15 +70,15 @@ export interface Hover {
 const DISTANCE = 14; // from the pointer, pixels
 const ROOM = 340; // of the box beside the pointer
 
-// Styles that keep the box within the window, and off the chart beside this one, whose middle is at `middle`: towards
-// the middle if there is room in the window, below the pointer in the upper half.
-export function placed(left: number, top: number, width: number, height: number, middle = 0): Record<string, string> {
+// Styles that keep the box within the window, off the chart beside this one and off most curves of this one: on the side
+// of the pointer where the middle of the plot is, in the half of it without the values.
+export function placed({ left, middle, top, bottom, isHigh }: Omit<Hover, 'title' | 'rows'>, width: number, height: number): Record<string, string> {
   const [fitsRight, fitsLeft] = [width - left >= ROOM, left >= ROOM];
   const isRight = fitsRight === fitsLeft ? left < (fitsLeft ? middle : width / 2) : fitsRight;
   const room = Math.max(0, (isRight ? width - left : left) - 2 * DISTANCE);
   return {
     ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - left + DISTANCE}px` }),
-    ...(top < height / 2 ? { top: `${top}px` } : { bottom: `${height - top}px` }),
+    ...(isHigh ? { bottom: `${Math.max(0, height - bottom)}px` } : { top: `${Math.max(0, top)}px` }),
     maxWidth: `${room}px`,
   };
 }
@@ -84,7 +86,7 @@ export function placed(left: number, top: number, width: number, height: number,
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
   return (
-    <div class="hover-values" style={placed(at.left, at.top, innerWidth, innerHeight, at.middle)}>
+    <div class="hover-values" style={placed(at, innerWidth, innerHeight)}>
       <div class="quiet">{at.title}</div>
       <table>
         <tbody>

@@ -41,6 +41,7 @@ interface Props extends Omit<RowProps, 'height' | 'filled'>, Pick<HeadProps, 'so
   single: boolean; // has one run, and no filter hides others
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
   grouped: boolean;
+  picked: boolean; // the user chose the columns
   hides: Signal<number>; // set to the number of columns beyond the right edge
 }
 
@@ -105,7 +106,7 @@ const pinsStay = (): boolean => innerWidth > 768;
 
 // Scrolls to a column that was just added or sorted by. Returns the width of what does not scroll, and the columns with
 // a last one so wide that the table, scrolled to its end, begins with a whole column beside the pinned ones.
-function useScrolling(frame: { current: HTMLElement | null }, columns: Column[], { pins, sorts, beside }: Pick<Props, 'pins' | 'sorts' | 'beside'>, first: number, frameWidth: number): { columns: Column[]; pinnedWidth: number } {
+function useScrolling(frame: { current: HTMLElement | null }, columns: Column[], { pins, sorts, beside, picked }: Pick<Props, 'pins' | 'sorts' | 'beside' | 'picked'>, first: number, frameWidth: number): { columns: Column[]; pinnedWidth: number } {
   const [still, moving] = [columns.filter(({ key }) => pinsStay() && pins.includes(key)), columns.filter(({ key }) => !pinsStay() || !pins.includes(key))];
   const pinnedWidth = still.reduce((sum, { width }) => sum + width, first);
   const widths = moving.map(({ width }) => width);
@@ -118,7 +119,7 @@ function useScrolling(frame: { current: HTMLElement | null }, columns: Column[],
     before.current = { keys, sorts, order, beside };
     // Beside panels the table has other columns, which were not added.
     if (!frame.current || last.beside !== beside || (last.keys.join() === keys.join() && last.order === order)) return;
-    const added = keys.length - last.keys.length <= 1 ? keys.find((key) => !last.keys.includes(key)) : undefined;
+    const added = picked && keys.length - last.keys.length <= 1 ? keys.find((key) => !last.keys.includes(key)) : undefined;
     const sorted = last.order === order ? undefined : sorts.find(({ column }) => !last.sorts.some((one) => one.column === column))?.column;
     const touched = moving.findIndex(({ key }) => key === (added ?? sorted));
     if (touched >= 0) frame.current.scrollLeft = revealed(widths, touched, room, frame.current.scrollLeft);
@@ -144,7 +145,7 @@ export function RunTable(props: Props) {
   // Beside panels the id scrolls away from a name.
   const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
   const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);
-  const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts, beside }, choiceWidth, frameWidth);
+  const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts, beside, picked: props.picked }, choiceWidth, frameWidth);
   const hidden = onPhone() || frameWidth === 0 ? 0 : columns.filter((_, at) => columns.slice(0, at + 1).reduce((sum, { width }) => sum + width, choiceWidth) > frameWidth + 1).length;
   useLayoutEffect(() => void (props.hides.value = hidden), [hidden]);
   const total = items.total ?? 0;

@@ -253,6 +253,7 @@ export function Workbench(props: Props) {
                 beside={shown === 'both'}
                 single={single}
                 grouped={view.groups.length > 0}
+                picked={view.columns !== undefined}
                 columns={columns}
                 sorts={view.sorts.length === 0 && kind === 'experiment' ? NEWEST_FIRST : view.sorts}
                 pins={view.pins}

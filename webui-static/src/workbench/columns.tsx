@@ -8,7 +8,8 @@ import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, progre
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
-import { experimentTitle, hasLevels, openKeys, openPrefix, valueOf, type Run, type RunKind } from './runs';
+import { experimentTitle, hasLevels, openKeys, openPrefix, stoppedEarly, valueOf, type Run, type RunKind } from './runs';
+import { STOPPED_EARLY } from './StateIcon';
 
 export interface Column {
   key: string; // name in addresses and in the master's API
@@ -216,6 +217,10 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (NAMES.includes(one.key)) {
     const alike = siblings(runs.slice(0, COMPARED_NAMES).map(titleOf));
     return { ...one, cell: (run) => <Title run={run} alike={alike} /> };
+  }
+  if (one.key === 'state') {
+    const stopped = stoppedEarly(runs);
+    return { ...one, cell: (run, now) => (stopped.has(run.id) ? <span class="state state-idle">{STOPPED_EARLY}</span> : one.cell(run, now)) };
   }
   if (!openPrefix(one.key) && one.key !== BEST) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);

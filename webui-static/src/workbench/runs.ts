@@ -139,3 +139,12 @@ export function inOrder(runs: readonly Run[], sorts: readonly { column: string; 
   });
   return order.map((index) => runs[index] as Run);
 }
+
+// The trials that a search by halving ended before others of their experiment, after the length of a stage.
+export function stoppedEarly(runs: readonly Run[]): ReadonlySet<number> {
+  const halved = runs.filter(({ kind, experiment }) => kind === 'trial' && experiment.searcherType?.includes('asha'));
+  const longest = new Map<number, number>();
+  for (const { experiment, trial } of halved) longest.set(experiment.id, Math.max(longest.get(experiment.id) ?? 0, trial?.totalBatchesProcessed ?? 0));
+  const isShort = ({ experiment, trial }: Run): boolean => (trial?.totalBatchesProcessed ?? 0) < (longest.get(experiment.id) ?? 0);
+  return new Set(halved.filter((run) => run.state === 'STATE_COMPLETED' && isShort(run)).map(({ id }) => id));
+}

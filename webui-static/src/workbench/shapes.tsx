@@ -4,7 +4,7 @@ import { StateBadge } from '../components/notes';
 import { isEnded, percent } from '../format';
 import { partOf, type Column } from './columns';
 import { NAMES } from './fitted';
-import type { Run } from './runs';
+import { stoppedEarly, type Run } from './runs';
 import { StateIcon } from './StateIcon';
 
 const METRIC = 'searcherMetricsVal';
@@ -17,21 +17,20 @@ const ID_LEAST = 48;
 const LABEL_WIDTH = 104;
 const MOST_WIDTH = 180;
 
-const iconOf = (run: Run) => <StateIcon state={run.state} progress={partOf(run)} />;
-
 // Beside panels: the state is an icon before the name, or before the id of a trial without a name; the id of a named
 // run is small.
 export function besidePanels(columns: readonly Column[], runs: readonly Run[], isGrouped: boolean): Column[] {
   const name = columns.find(({ key }) => NAMES.includes(key));
   const hasState = columns.some(({ key }) => key === 'state');
   const digits = String(runs.reduce((most, { id }) => Math.max(most, id), 0)).length;
+  const stopped = stoppedEarly(runs);
   return columns.flatMap((column): Column[] => {
     if (column.key === 'state') return name || columns.some(({ key }) => key === 'id') ? [] : [column];
     if (column.key === 'id' && name) return [{ ...column, class: 'small-id', width: Math.max(ID_LEAST, Math.ceil(ID_PADDING + ID_DIGIT * digits)) }];
     if (!hasState || column !== (name ?? columns.find(({ key }) => key === 'id'))) return [{ ...column, width: Math.min(MOST_WIDTH, column.width) }];
     const cell: Column['cell'] = (run, now) => (
       <span class="with-icon">
-        {iconOf(run)}
+        <StateIcon state={run.state} progress={partOf(run)} stopped={stopped.has(run.id)} />
         {column.cell(run, now)}
       </span>
     );
