@@ -387,8 +387,9 @@ v1::Hello Agent::hello() const {
 }
 
 void Agent::begin_job(const AllocationId& id, std::function<Event(std::stop_token)> work) {
-  jobs_[id] = std::jthread(
-      [work = std::move(work), events = events_](std::stop_token stop) { events->push(work(stop)); });
+  jobs_[id] = std::jthread([work = std::move(work), events = events_](std::stop_token stop) {
+    events->push(work(std::move(stop)));
+  });
 }
 
 void Agent::perform(const Prepare& effect) {
@@ -401,7 +402,7 @@ void Agent::perform(const Prepare& effect) {
   if (warm_start_ && effect.order->message.trial_id() != 0) (void)warm_start_->start();
   begin_job(effect.id,
             [this, id = effect.id, order = effect.order, dir = *dir](std::stop_token stop) -> Event {
-              return Input(Prepared{id, prepare(*order, dir, site_, stop)});
+              return Input(Prepared{id, prepare(*order, dir, site_, std::move(stop))});
             });
 }
 

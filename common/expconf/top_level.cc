@@ -139,7 +139,9 @@ Type cluster_manager_type(const char* arguments) {
 /// Workspace and project are set together or not at all.
 void check_place(Reader& reader, const YamlNode& map, const Json& resolved) {
   for (const auto& [one, other] : {std::pair("workspace", "project"), std::pair("project", "workspace")}) {
-    if (resolved[one].is_string() && !resolved[one].get<std::string>().empty() && resolved[other] == "")
+    const Json &given = resolved[one], &missing = resolved[other];
+    if (given.is_string() && missing.is_string() && !given.get<std::string>().empty() &&
+        missing.get<std::string>().empty())
       reader.problem(value_or_map(map, one), one, "E-CFG-CONFLICT",
                      std::string(other) + " is not set; give both workspace and project, or neither");
   }

@@ -160,9 +160,8 @@ std::vector<Action> Searcher::handle(const Event& event) {
   if (refused)
     reason = std::to_string(book.count(TrialState::kInvalidHp)) + " of " + std::to_string(book.created()) +
              " trials refused their hyperparameters as invalid; narrow the ranges or mend the check";
-  // Constructed in place: GCC 12 warns of an uninitialized string in a moved-from variant.
-  actions.emplace_back(std::in_place_type<Shutdown>, canceled > 0 && canceled == valid,
-                       refused || (errored > 0 && errored == valid), std::move(reason));
+  actions.emplace_back(Shutdown{canceled > 0 && canceled == valid,
+                                refused || (errored > 0 && errored == valid), std::move(reason)});
   return actions;
 }
 

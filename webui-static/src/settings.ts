@@ -6,7 +6,7 @@ export type Density = 'roomy' | 'dense';
 const KEY = 'det.settings';
 
 // Percent of the width that a table has beside its panels.
-export const SPLIT = { min: 20, max: 80, first: 46 };
+export const SPLIT = { min: 20, max: 80, first: 48 };
 
 interface Stored {
   theme: Theme;

@@ -92,4 +92,31 @@ export const manyCurves = (figure) => [
       assert.ok(median(all) <= LOADED * FRAME_MS, `${median(all)} ms`);
     },
   ],
+  [
+    'first values far from the others are out of sight until they are asked for; the lower edge of a chart sets the height',
+    async () => {
+      await page.goto(address(`&drawn=${EXPERIMENT}`));
+      const chart = page.locator('figure[data-panel="loss"]');
+      const first = chart.getByRole('button', { name: /^↑ from 2/ });
+      await first.click();
+      await until(() => location.search.includes('y=all'));
+      await first.waitFor({ state: 'detached' });
+      const height = async () => (await chart.locator('canvas').boundingBox()).height;
+      const usual = await height();
+      const edge = chart.getByRole('separator', { name: 'Height of the charts' });
+      const box = await edge.boundingBox();
+      const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      await page.mouse.move(x, y - 64, { steps: 4 });
+      await page.mouse.up();
+      await until(() => /[?&]height=\d+/.test(location.search));
+      assert.equal(await height(), usual - 64);
+      await edge.press('ArrowDown');
+      await until((most) => document.querySelector('figure[data-panel="loss"] canvas').clientHeight === most, usual - 48);
+      await edge.dblclick();
+      await until(() => !location.search.includes('height='));
+      assert.equal(await height(), usual);
+    },
+  ],
 ];

@@ -131,17 +131,17 @@ export const workbench = [
     },
   ],
   [
-    'the charts of parameters have the colors of the table, or those of the metric with a scale; charts begin high on the page',
+    'the charts of parameters have the colors of the metric with a scale, or those of the table; charts begin high on the page',
     async () => {
       await open(`experiments/${search()}?panels=parameters`);
       await rows(TRIALS);
       const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
       const color = await background(page.getByRole('button', { name: `Show trial ${trial}` }));
       const line = page.locator(`a[aria-label="Trial ${trial}"] path`).first();
-      assert.equal(await line.evaluate((one) => getComputedStyle(one).stroke), color);
-      await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'metric' }).click();
-      await until(() => location.search.includes('color=metric'));
       assert.notEqual(await line.evaluate((one) => getComputedStyle(one).stroke), color);
+      await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'run' }).click();
+      await until(() => location.search.includes('color=run'));
+      assert.equal(await line.evaluate((one) => getComputedStyle(one).stroke), color);
       for (const [place, most] of [[`experiments/${search()}`, 230], ['experiments', 145]]) {
         await open(place);
         await page.locator('figure[data-panel="loss"] canvas').waitFor();

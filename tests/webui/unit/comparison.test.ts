@@ -1,7 +1,7 @@
 // Rows of the comparison table.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestPlace, configSections, metricRow, objectiveRow, onlyDiffering, rowsOf, sections, sharedStart, leaderText, type Row } from '../../../webui-static/src/compare/rows';
+import { bestPlace, configSections, metricRow, missingText, objectiveRow, onlyDiffering, rowsOf, sections, sharedStart, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
 import { metricColumn } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
@@ -24,6 +24,12 @@ test('differences from the first value have its decimal places', () => {
   assert.deepEqual(told(metricRow('loss', [0.123454, 0.123456])), ['0.12345', '0.12346 +0.00001']);
   assert.deepEqual(told(metricRow('loss', [1e-6, 3e-6])), ['1.000e-6', '3.000e-6 +2e-6']);
   assert.equal(metricRow('loss', [0.7500000001, 0.75]).differs, false);
+});
+
+test('a setting that all leave out is unset, a metric that none has reported is not', () => {
+  assert.equal(missingText(metricRow('loss', [undefined, undefined])), '–');
+  const [shared, own] = [['', ''], ['', '1']].map(([one, other]) => rowsOf([{ a: one ?? '' }, { a: other ?? '' }])[0] as Row);
+  assert.deepEqual([shared, own].map((row) => missingText(row as Row)), ['unset', '–']);
 });
 
 test('hyperparameters keep their digits; numbers have a difference, other values have none', () => {

@@ -11,15 +11,15 @@ test('the name takes the room in which no further column fits', () => {
   assert.deepEqual(widthsIn(1000, ['id', 60], ['name', 200]), [60, 940]);
 });
 
-test('the name is narrower where the metric fits then', () => {
+test('the name is narrower where another column fits then', () => {
   assert.deepEqual(widthsIn(510, ['id', 60], ['name', 240], ['state', 116], ['searcherMetricsVal', 104], ['user', 96]), [60, 230, 116, 104, 96]);
   assert.deepEqual(widthsIn(440, ['id', 60], ['name', 240], ['state', 116], ['searcherMetricsVal', 104]), [60, 264, 116, 104]);
-  assert.deepEqual(widthsIn(440, ['id', 60], ['name', 240], ['state', 116], ['user', 104]), [60, 264, 116, 104]);
+  assert.deepEqual(widthsIn(510, ['id', 60], ['name', 240], ['state', 116], ['user', 104]), [60, 230, 116, 104]);
 });
 
 test('beside columns that scroll a name leaves them the room that is kept', () => {
   const sized = (room: number, kept: number, ...widths: [string, number][]): number[] => fitted(columns(...widths), room, kept).map(({ width }) => width);
-  assert.deepEqual(sized(480, 180, ['id', 60], ['name', 240], ['searcherMetricsVal', 100], ['user', 96]), [60, 300, 120, 96]);
+  assert.deepEqual(sized(480, 180, ['id', 60], ['name', 220], ['searcherMetricsVal', 100], ['user', 120]), [60, 300, 120, 120]);
   assert.deepEqual(sized(480, 180, ['id', 60], ['name', 240], ['searcherMetricsVal', 100]), [60, 320, 100], 'nothing scrolls');
 });
 

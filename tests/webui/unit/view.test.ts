@@ -77,7 +77,7 @@ test('the pages in sight are the ones that hold its rows', () => {
 });
 
 test('settings that cannot be read are the defaults, each for itself', () => {
-  assert.deepEqual(readSettings('{"theme":"dark","density":7,"split":99}'), { theme: 'dark', density: 'roomy', split: 46, alerts: false });
+  assert.deepEqual(readSettings('{"theme":"dark","density":7,"split":99}'), { theme: 'dark', density: 'roomy', split: 48, alerts: false });
   assert.equal(readSettings('{"split":30}').split, 30);
   assert.equal(readSettings('nonsense').theme, 'system');
 });

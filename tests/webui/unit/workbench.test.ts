@@ -9,7 +9,7 @@ import type { Series } from '../../../webui-static/src/charts/series';
 import { DEFAULT_COLUMNS, usualColumns } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
-import { inOrder, ofTrial, stoppedEarly, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
+import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
@@ -46,13 +46,13 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
 });
 
-test('a wide table has the hyperparameters that differ most, as many as it has room for; beside charts it has one', () => {
+test('a wide table has the hyperparameters that differ most, as many as it has room for; beside charts it has two', () => {
   const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 32, rare: 1 })];
   const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.'));
   assert.deepEqual(added(3000), ['hp.width', 'hp.act']);
   assert.deepEqual(added(1200), ['hp.width']);
   assert.deepEqual(added(900), []);
-  assert.deepEqual(added(1440, true), ['hp.width']);
+  assert.deepEqual(added(1440, true), ['hp.width', 'hp.act']);
   assert.deepEqual(usualColumns([], false, 3000), DEFAULT_COLUMNS.experiment);
 });
 
@@ -64,11 +64,18 @@ test('a column that has one value only is left out', () => {
   assert.deepEqual(shown('ann'), ['user', 'numTrials']);
 });
 
-test('of a search by halving the trials that ended before others were stopped early', () => {
-  const of = (searcherType: string, id: number, batches: number, state = 'STATE_COMPLETED'): Run =>
-    ofTrial({ id: 1, searcherType, trialIds: [] } as unknown as Experiment, trial(id, {}, 1, { totalBatchesProcessed: batches, state }));
-  assert.deepEqual([...stoppedEarly([of('adaptive_asha', 1, 80), of('adaptive_asha', 2, 20), of('adaptive_asha', 3, 10, 'STATE_ERROR')])], [2]);
-  assert.deepEqual([...stoppedEarly([of('random', 1, 80), of('random', 2, 20)])], []);
+test('a trial that a search by halving completed before its full length was stopped early, where that is in batches', () => {
+  const of = (searcherType: string, searcher: JsonObject, batches: number, state = 'STATE_COMPLETED'): string =>
+    shownState(ofTrial({ id: 1, searcherType, trialIds: [], config: { searcher } } as unknown as Experiment, trial(1, {}, 1, { totalBatchesProcessed: batches, state })));
+  const inBatches = { time_metric: 'batches', max_time: 80 };
+  assert.equal(of('adaptive_asha', inBatches, 20), STOPPED_EARLY);
+  assert.equal(of('asha', { max_length: { batches: 80 } }, 20), STOPPED_EARLY);
+  assert.equal(of('adaptive_asha', inBatches, 80), 'STATE_COMPLETED');
+  assert.equal(of('adaptive_asha', inBatches, 20, 'STATE_ERROR'), 'STATE_ERROR');
+  assert.equal(of('random', inBatches, 20), 'STATE_COMPLETED');
+  // A trial with a larger batch has fewer batches in an epoch.
+  assert.equal(of('adaptive_asha', { time_metric: 'epochs', max_time: 80 }, 20), 'STATE_COMPLETED');
+  assert.equal(of('adaptive_asha', { max_length: { epochs: 80 } }, 20), 'STATE_COMPLETED');
 });
 
 test('runs without a value come last in either direction; a further column orders equal ones', () => {

@@ -44,7 +44,7 @@ export function Smoothing({ value }: { value: number }) {
 // `isTime`: the charts have no other x axis than the time.
 export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]; isTime: boolean }) {
   const { setQuery } = useQuery();
-  const isSet = look.log || (onPhone() && look.smoothing > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
+  const isSet = look.log || (look.whole && !isTime) || (onPhone() && look.smoothing > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
   return (
     <Menu label="Axes" isSet={isSet}>
       <div class="axes" role="group" aria-label="How charts are drawn">
@@ -62,6 +62,12 @@ export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]
           <span>Log y</span>
           <input type="checkbox" checked={look.log} onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })} />
         </label>
+        {!isTime && (
+          <label class="axes-row" title="Otherwise first values that are far from the others are out of sight">
+            <span>All values</span>
+            <input type="checkbox" checked={look.whole} onChange={(e) => setQuery({ y: e.currentTarget.checked ? 'all' : '' })} />
+          </label>
+        )}
         {onPhone() && <Smoothing value={look.smoothing} />}
         {!isTime && !onPhone() && (
           <div class="axes-row" role="group" aria-label="Size">

@@ -1,9 +1,12 @@
 // The title of a chart: its name, the key of its line styles with last and best values, notes, and tools.
 import { useMemo } from 'preact/hooks';
+import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './MetricChart';
+import type { Focus } from './focus';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
+import { onPhone } from '../phone';
 import { titleOf, type Panel } from './series';
 
 // With more series the text alternative has only their number.
@@ -26,11 +29,25 @@ const Stroke = ({ dash }: { dash: number[] | undefined }) => (
   </svg>
 );
 
+// The first values that are out of sight. A phone has the choice in its menu only.
+function Beyond({ range, beyond }: Focus) {
+  const { setQuery } = useQuery();
+  const isAbove = beyond > range[1];
+  const text = `${isAbove ? '↑' : '↓'} from ${metric(Number(beyond.toPrecision(3)))}`;
+  if (onPhone()) return <span>{text}</span>;
+  return (
+    <button type="button" class="plain" title={`The first values are ${isAbove ? 'above' : 'below'} the plot. Click to show all.`} onClick={() => setQuery({ y: 'all' })}>
+      {text}
+    </button>
+  );
+}
+
 interface Props extends ChartProps {
+  focus: Focus | undefined;
   canvas: () => HTMLCanvasElement | undefined;
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas }: Props) {
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, canvas }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -61,6 +78,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, canvas 
               {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}
             </span>
           ))}
+        {focus && <Beyond {...focus} />}
         {missing > 0 && (
           <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
             {having} of {counted(trials ?? 0, 'run')}

@@ -52,9 +52,9 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
   const isEqual = scored > 1 && axis !== undefined && isConstant(axis);
   const drawn = all.map(padded);
   // The values of running trials change, and with them the order of the hyperparameters.
-  const ended = trials.filter(({ id }) => !running.has(id));
+  const ended = trials.filter((trial) => !running.has(trial.id) && metricOf(trial) !== undefined);
   const settled = ended.length >= MIN_TRIALS ? ended : trials;
-  const moving = trials.length - settled.length;
+  const isSettled = settled === ended && running.size > 0;
   const left = [failed > 0 ? counted(failed, 'failed run') : '', waiting > 0 ? `${counted(waiting, 'run')} without a trial` : '', rare.length > 0 ? `${rare.join(', ')} (fewer than half of the runs have it)` : ''].filter((part) => part !== '');
   return (
     <>
@@ -67,10 +67,10 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
         query={query}
         setTests={setTests}
       />
-      {(left.length > 0 || moving > 0) && (
+      {(left.length > 0 || isSettled) && (
         <p class="quiet left-out">
           {left.length > 0 && `Left out: ${left.join('; ')}. `}
-          {moving > 0 && `Importance and map are of the ${counted(settled.length, 'run')} that have ended.`}
+          {isSettled && `Importance and map are of the ${counted(settled.length, 'run')} that have ended.`}
         </p>
       )}
       {isEqual ? (

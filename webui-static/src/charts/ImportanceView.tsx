@@ -8,6 +8,8 @@ import { metricOf, padded, type Dimension } from './search';
 
 // Smaller shares are shown as 0%.
 const MIN_SHARE = 0.001;
+// Shares of fewer runs change with each further one.
+const FEW = 20;
 
 export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
   const found = importance(trials, all);
@@ -19,7 +21,10 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
         <span class="panel-name">Importance</span>
         <span class="panel-facts">
           <span>share of the metric's variance that each explains alone</span>
-          <span>{counted(count, 'run')}</span>
+          <span>
+            {counted(count, 'run')}
+            {found.length > 0 && count < FEW && ': few, a rough order'}
+          </span>
         </span>
       </figcaption>
       {found.length === 0 && <p class="quiet">At least {MIN_TRIALS} runs with a metric are needed.</p>}

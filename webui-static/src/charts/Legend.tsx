@@ -14,7 +14,7 @@ import type { Panel } from './series';
 const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
 
 // Entries that do not fit are hidden until a button shows them.
-function Lines({ label, entries }: { label: string; entries: readonly ComponentChildren[] }) {
+function Lines({ label, entries, note }: { label: string; entries: readonly ComponentChildren[]; note?: string }) {
   const all = useSignal(false);
   const hides = useSignal(false);
   const host = useRef<HTMLUListElement>(null);
@@ -32,6 +32,7 @@ function Lines({ label, entries }: { label: string; entries: readonly ComponentC
       <ul class="plain-list legend" aria-label={label} ref={host}>
         {entries}
       </ul>
+      {note && <span class="quiet key-note">{note}</span>}
       {hides.value && (
         <button type="button" class="plain" aria-expanded={all.value} onClick={() => (all.value = !all.value)}>
           {all.value ? 'Fewer' : `All ${entries.length}`}
@@ -80,13 +81,14 @@ export function GroupKey({ names, colors, best, metricName }: GroupKeyProps) {
   return (
     <Lines
       label="Groups shown"
+      note="line: mean · band and ±: standard deviation"
       entries={names.map((name, at) => {
         const own = best[at];
         return (
           <li key={name}>
             <Swatch color={colors[at] ?? ''} /> {name}
             {own && (
-              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run. Lines: mean; bands: one deviation, no further than the values`}>
+              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run. Bands end with the values.`}>
                 {' '}
                 {counted(own.count, 'run')} · mean best {metricName} {spreadText(own)}
               </span>

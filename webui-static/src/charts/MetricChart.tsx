@@ -1,7 +1,7 @@
 // One metric panel drawn by uPlot: size, theme colors, live data, range selection, values at the pointer. Does not
 // fetch.
 import { effect, useSignal } from '@preact/signals';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
@@ -9,9 +9,11 @@ import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { drawEnds, idBeside, roomFor } from './ends';
 import { dashOf } from './facts';
+import { focusOf, type Focus } from './focus';
+import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
-import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, TIME_STEPS, type Look, type Panel } from './series';
+import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -49,7 +51,11 @@ export interface ChartProps {
   trials?: number | undefined; // that are drawn; some may not have the metric
   smallerIsBetter?: boolean | undefined; // the title of the objective's chart has its best value
   text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
+  resize?: Resize | undefined; // by its lower edge
 }
+
+// Ranges of the axes: of x as given, of y without the first values.
+type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined };
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
   if (domain && domain[0] < domain[1]) return [...domain];
@@ -78,7 +84,7 @@ const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
   return [x === undefined ? left : plot.valToPos(x, 'x'), top];
 };
 
-function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, domain: () => ChartProps['domain']): uPlot.Options {
+function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, ranges: () => Ranges): uPlot.Options {
   const { panel, look, zoom, text } = props;
   const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
   const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
@@ -128,8 +134,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
-      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, domain()) },
-      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(min, max) },
+      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, ranges().domain) },
+      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(...(ranges().focus?.range ?? ([min, max] as const))) },
     },
     axes: [
       {
@@ -244,11 +250,14 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
 
 // A position without a value is `undefined` (the line passes over it). A value that is not finite, or not
 // positive on a logarithmic axis, is null (a gap).
-function toData(panel: Panel, look: Look): uPlot.AlignedData {
+function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
   const raw = look.smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
-  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)) }));
+  // uPlot draws a band that is out of sight along the edge of the plot.
+  const [least, most] = focus?.range ?? [-Infinity, Infinity];
+  const isInSight = ({ low, high }: Series, at: number): boolean => (high?.[at] ?? most) >= least && (low?.[at] ?? least) <= most;
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
   const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
@@ -272,23 +281,24 @@ export function MetricChart(props: ChartProps) {
     look.size,
     look.smoothing > 0,
   ].join('\n');
-  const latest = useRef(props);
-  latest.current = props;
+  const focus = useMemo(() => (look.log || look.whole || panel.range ? undefined : focusOf(panel, props.smallerIsBetter)), [panel, look.log, look.whole]);
+  const latest = useRef({ ...props, focus });
+  latest.current = { ...props, focus };
 
   // Drawn in a layout effect, so that the chart appears in the same frame as its figure.
   useLayoutEffect(() => {
     const element = host.current;
     if (!element) return undefined;
     const width = (): number => Math.max(200, element.clientWidth);
-    const { panel: now, look: how } = latest.current;
+    const { panel: now, look: how, focus: near } = latest.current;
     plot.current = new uPlot(
       options(
         { ...latest.current, zoom: (from, to) => latest.current.zoom(from, to) },
         width(),
         (at) => (hover.value = at),
-        () => latest.current.domain,
+        () => latest.current,
       ),
-      toData(now, how),
+      toData(now, how, near),
       element,
     );
     const resize = new ResizeObserver(() => {
@@ -309,7 +319,7 @@ export function MetricChart(props: ChartProps) {
     };
   }, [shape]);
 
-  useLayoutEffect(() => plot.current?.setData(toData(panel, look)), [panel, look.smoothing, props.domain?.join()]);
+  useLayoutEffect(() => plot.current?.setData(toData(panel, look, focus)), [panel, look.smoothing, props.domain?.join(), focus?.range.join()]);
   useLayoutEffect(() => {
     const { current } = plot;
     if (current && current.height !== heightOf(look)) current.setSize({ width: current.width, height: heightOf(look) });
@@ -318,7 +328,7 @@ export function MetricChart(props: ChartProps) {
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (
@@ -327,6 +337,7 @@ export function MetricChart(props: ChartProps) {
           <HoverValues at={hover.value} />
         </div>
       )}
+      {props.resize && <Grip {...props.resize} />}
     </figure>
   );
 }

@@ -1,6 +1,7 @@
 // Metric charts of some trials: live data, selection and display options. All
 // options are part of the address.
 import type { ComponentChildren } from 'preact';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { colorOfSeed, useColors } from '../colors';
 import { useFilled } from '../components/above';
@@ -15,6 +16,7 @@ import { Axes, Smoothing } from './Axes';
 import { toBands, type GroupOf } from './bands';
 import { sectionsOf, type Section } from './facts';
 import { Finder } from './Finder';
+import { readHeight } from './Grip';
 import { GroupKey, TrialKey, type GroupKeyProps } from './Legend';
 import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';
@@ -33,8 +35,10 @@ export const MetricChart = later<ChartProps>(loadChart);
 const POINTS = 1200;
 const MANY_POINTS = 800;
 const MIN_POINTS = 120;
-// Least milliseconds between requests for new points of one trial, and of several.
+// Least milliseconds between requests for new points of one trial, of some, and of more than SOME.
+const SOME = 24;
 const ONE_GAP_MS = 400;
+const SOME_GAP_MS = 1000;
 const MANY_GAP_MS = 5000;
 // Charts of a section without a selection in the address, and most charts that a text finds.
 const DEFAULT_PANELS = 12;
@@ -62,6 +66,7 @@ function readLook(query: Record<string, string | undefined>): Look {
   return {
     axis: query.x ?? 'batches',
     log: query.log === '1',
+    whole: query.y === 'all',
     smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
     size: SIZES.find((one) => one === query.size) ?? 'medium',
   };
@@ -190,10 +195,14 @@ const Ghosts = ({ size }: { size: Size }) => (
   </div>
 );
 
+// Axes whose first value is within this part of the last one begin at zero.
+const NEAR_ZERO = 0.1;
+
 // The range of the x axis that shows all points of these panels.
-function rangeOf(panels: readonly Panel[]): readonly [number, number] {
+function rangeOf(isChosen: boolean, panels: readonly Panel[]): readonly [number, number] {
   const all = panels.flatMap(({ series }) => series.filter(({ x }) => x.length > 0));
-  return [Math.min(...all.map(({ x }) => x[0] ?? 0)), Math.max(...all.map(({ x }) => x[x.length - 1] ?? 0))];
+  const [first, last] = [Math.min(...all.map(({ x }) => x[0] ?? 0)), Math.max(...all.map(({ x }) => x[x.length - 1] ?? 0))];
+  return [!isChosen && first > 0 && first <= NEAR_ZERO * last ? 0 : first, last];
 }
 
 // Names of metrics for the x axis.
@@ -210,7 +219,7 @@ export function Metrics(props: Props) {
   const zoom = readRange(query.zoom);
   const ids = curves.map(({ id }) => id);
   const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
-  const live = useSeries(ids, points, zoom, ids.length > 1 ? MANY_GAP_MS : ONE_GAP_MS);
+  const live = useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? SOME_GAP_MS : ONE_GAP_MS);
   const { data } = live;
   const panels = usePanels(props, data, look.axis);
   const names = useMemo(() => axisNames(data ?? []), [data]);
@@ -219,8 +228,16 @@ export function Metrics(props: Props) {
   // Few charts fill a wide page without a table.
   const roomy = (single || keyed) && !system && !query.size && first.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
   const size: Size = roomy ? 'roomy' : (look.size ?? 'medium');
-  const [grid, height] = useFilled(HEIGHTS[size], first.length, SECTION_HEIGHT * sections.length, query.size || system || open.length > 0);
-  const drawnLook: Look = { ...look, size, height };
+  const [grid, filled] = useFilled(HEIGHTS[size], first.length, SECTION_HEIGHT * sections.length, query.size || system || open.length > 0);
+  const dragged = useSignal<number | undefined>(undefined);
+  const height = dragged.value ?? readHeight(query.height) ?? filled;
+  const drop = (to: number | undefined): void => {
+    dragged.value = undefined;
+    setQuery({ height: to === undefined ? '' : String(to) });
+  };
+  const resize = onPhone() ? undefined : { height, drag: (to: number) => void (dragged.value = to), drop };
+  // A range that was chosen is shown with all its values.
+  const drawnLook: Look = { ...look, size, height, whole: look.whole || system || zoom !== undefined };
   const look_closer = (panel: Panel, from: number, to: number): void => {
     const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
     if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
@@ -229,7 +246,7 @@ export function Metrics(props: Props) {
   const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
   // Charts beside and below each other have one x axis.
-  const domain = rangeOf([...first, ...open.flatMap((section) => section.panels)]);
+  const domain = rangeOf(zoom !== undefined, [...first, ...open.flatMap((section) => section.panels)]);
   const tags = curves.map(({ tag = '' }) => tag);
   const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
     <div class={`charts charts-${size}`} ref={of ?? null} onDblClick={() => zoom && setQuery({ zoom: '' })}>
@@ -245,6 +262,7 @@ export function Metrics(props: Props) {
           trials={groups || single ? undefined : curves.length}
           smallerIsBetter={objective && [objective.metric, panelName('validation', objective.metric)].includes(panel.name) ? objective.smallerIsBetter : undefined}
           zoom={(from, to) => look_closer(panel, from, to)}
+          resize={resize}
         />
       ))}
     </div>

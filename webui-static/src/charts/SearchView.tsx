@@ -9,7 +9,7 @@ import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { JOINED, placedLabels, roomFor } from './ends';
+import { JOINED, passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
 import { timeTexts } from './series';
@@ -98,12 +98,14 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
 
 // The names of the stages, below their lengths on the axis.
 function Stages({ lane, y }: Pick<AxesProps, 'lane' | 'y'>) {
-  const isFree = (at: number): boolean => at === 0 || y(lane.rungs[at - 1]?.length ?? 0) - y(lane.rungs[at]?.length ?? 0) >= 2 * APART;
+  const named = lane.rungs
+    .map((rung, at) => ({ rung, name: `Stage ${at + 1}`, below: lane.rungs[at - 1] }))
+    .filter(({ rung, below }) => !below || y(below.length) - y(rung.length) >= 2 * APART);
   return (
     <>
-      {lane.rungs.map((rung, at) => (
+      {named.map(({ rung, name }) => (
         <text key={rung.length} x={SIDE - 8} y={y(rung.length) + 4 + APART} text-anchor="end">
-          {isFree(at) && `Stage ${at + 1}`}
+          {name}
           <title>
             {counted(rung.came, 'trial')} reached this stage (a rung)
             {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
@@ -114,23 +116,26 @@ function Stages({ lane, y }: Pick<AxesProps, 'lane' | 'y'>) {
   );
 }
 
+// In pixels of the plot.
+interface Place {
+  x: number;
+  y: number;
+}
+
 interface IdsProps extends Pick<LaneProps, 'lines' | 'painting' | 'height'>, Pick<AxesProps, 'width' | 'x' | 'y'> {
   named: readonly Line[];
 }
 
 // The ids of the drawn runs at the ends of their lines.
 function Ids({ named, lines, painting, width, height, x, y }: IdsProps) {
-  const placesOf = ({ points }: Line): { x: number; y: number }[] => points.map((point) => ({ x: x(point.seconds) - SIDE, y: y(point.length) - TOP }));
+  const placesOf = ({ points }: Line): Place[] => points.map((point) => ({ x: x(point.seconds) - SIDE, y: y(point.length) - TOP }));
   const ends = named.flatMap((line) => placesOf(line).slice(-1).map((last) => ({ id: line.trial.id, text: String(line.trial.id), ...last })));
   const all = lines.map(placesOf);
-  // The stretches of a line are taken as the boxes around them.
+  // With the points before and after the box: a line may cross it between two.
+  const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
+    places.filter((place, at) => (places[at + 1] ?? place).x >= left && (places[at - 1] ?? place).x <= right);
   const behind = (left: number, right: number, top: number, bottom: number): number =>
-    all.filter((places) =>
-      places.some(({ x: atX, y: atY }, at) => {
-        const from = places[at - 1] ?? { x: atX, y: atY };
-        return from.x <= right && atX >= left && Math.min(from.y, atY) <= bottom && Math.max(from.y, atY) >= top;
-      }),
-    ).length;
+    all.filter((places) => passes(near(places, left, right).map(({ y: height }) => height), top, bottom)).length;
   return (
     <>
       {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, x: right, y: end }) => (

@@ -108,21 +108,23 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
   return placed;
 }
 
+// Whether a curve with these heights, in the order of x, has a part within low..high. Undefined ones are passed over.
+export function passes(heights: readonly (number | null | undefined)[], low: number, high: number): boolean {
+  let last: number | undefined;
+  for (const now of heights) {
+    if (now == null) continue;
+    if (Math.min(now, last ?? now) <= high && Math.max(now, last ?? now) >= low) return true;
+    last = now;
+  }
+  return false;
+}
+
 // The curves of the plot for placedLabels().
 function curvesBehind(plot: uPlot, count: number): Behind {
   return (left, right, top, bottom) => {
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
-    return plot.data.slice(1, count + 1).filter((values) => {
-      let last: number | undefined;
-      for (let at = from; at <= to; at++) {
-        const now = values[at];
-        if (now == null) continue;
-        if (Math.min(now, last ?? now) <= high && Math.max(now, last ?? now) >= low) return true;
-        last = now;
-      }
-      return false;
-    }).length;
+    return plot.data.slice(1, count + 1).filter((values) => passes(Array.prototype.slice.call(values, from, to + 1), low, high)).length;
   };
 }
 

@@ -6,8 +6,8 @@ import { useQuery } from '../address';
 import type { Trial } from '../wire';
 import { metricOf, ranks, share, type Dimension } from './search';
 
-// Colors of the drawn runs by the ids of their trials.
-export const RunColors = createContext<ReadonlyMap<number, string>>(new Map());
+// Marks have colors of the metric, or those of the drawn runs, by the ids of their trials.
+export const Colors = createContext<{ byMetric: boolean; runs: ReadonlyMap<number, string> }>({ byMetric: true, runs: new Map() });
 
 const STEPS = 5;
 
@@ -26,34 +26,35 @@ export interface Painting {
   order: (trials: readonly Trial[]) => Trial[]; // the most important ones last, on top
 }
 
-// How the trials are painted, by the address. Runs that are not drawn are pale.
+// How the trials are painted. Runs that are not drawn are pale.
 export function usePainting(trials: readonly Trial[], smallerIsBetter: boolean): Painting {
-  const { query } = useQuery();
-  const colors = useContext(RunColors);
+  const { byMetric, runs } = useContext(Colors);
   const rank = ranks(trials, smallerIsBetter);
-  const byMetric = query.color === 'metric';
-  const weight = (id: number): number => (byMetric ? 2 - (rank.get(id) ?? 2) : Number(colors.has(id)));
+  const weight = (id: number): number => (byMetric ? 2 - (rank.get(id) ?? 2) : Number(runs.has(id)));
   return {
     byMetric,
     of: (id) => {
-      const color = colors.get(id);
+      const color = runs.get(id);
       return byMetric ? { class: shade(rank.get(id)) } : color ? { class: 'of-run', style: { '--shade': color } } : { class: 'shade-none' };
     },
     order: (all) => [...all].sort((a, b) => weight(a.id) - weight(b.id)),
   };
 }
 
+// Without a choice in the address marks have colors of the metric: the charts are read for what it depends on.
+export const isByMetric = ({ color }: Record<string, string | undefined>): boolean => color !== 'run';
+
 export function ColorBy() {
   const { query, setQuery } = useQuery();
-  const byMetric = query.color === 'metric';
+  const byMetric = isByMetric(query);
   return (
     <span class="color-by" role="group" aria-label="Color by">
       <span class="quiet">Color by</span>
       <span class="segments">
-        <button type="button" aria-pressed={!byMetric} onClick={() => setQuery({ color: '' })}>
+        <button type="button" aria-pressed={!byMetric} onClick={() => setQuery({ color: 'run' })}>
           run
         </button>
-        <button type="button" aria-pressed={byMetric} onClick={() => setQuery({ color: 'metric' })}>
+        <button type="button" aria-pressed={byMetric} onClick={() => setQuery({ color: '' })}>
           metric
         </button>
       </span>

@@ -15,6 +15,7 @@ export const SIZES: readonly Size[] = ['small', 'medium', 'large'];
 export interface Look {
   axis: Axis;
   log: boolean;
+  whole?: boolean; // the y axis has all values, also those at the begin that are far from the others
   smoothing: number; // weight of the past, in [0, 1)
   size?: Size;
   height?: number; // pixels; default: that of the size

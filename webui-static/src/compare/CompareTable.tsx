@@ -7,7 +7,7 @@ import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
 import { counted } from '../format';
 import { experimentTitle } from '../workbench/runs';
-import { onlyDiffering, sharedStart, type Cell, type Row, type Section } from './rows';
+import { missingText, onlyDiffering, sharedStart, type Cell, type Row, type Section } from './rows';
 import type { Subject } from './subjects';
 
 // Name and id of a run, without the beginning `shared` by all names; below a trial the name and id of its experiment, if
@@ -50,9 +50,10 @@ function RowName({ name }: { name: string }) {
 // Characters of a text that may need several lines.
 const LONG = 40;
 
-const Value = ({ cell: { text, difference, tone, isBest, state }, isShared }: { cell: Cell; isShared: boolean }) => (
+// `nothing` stands for a missing value.
+const Value = ({ cell: { text, difference, tone, isBest, state }, nothing }: { cell: Cell; nothing: string }) => (
   <>
-    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">{isShared ? 'unset' : '–'}</span> : text.length > LONG ? <span class="long">{text}</span> : text}
+    {state ? <StateBadge state={state} /> : text === '' ? <span class="quiet">{nothing}</span> : text.length > LONG ? <span class="long">{text}</span> : text}
     {isBest && <> <span class="best">best</span></>}
     {difference !== '' && <> <span class={`difference ${tone}`}>{difference}</span></>}
   </>
@@ -153,7 +154,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
                   </th>
                   {(row.differs ? row.cells : row.cells.slice(0, 1)).map((cell, at) => (
                     <td key={at} colSpan={row.differs ? 1 : all.length} class={cellClass(cell, row)} title={cell.text}>
-                      <Value cell={cell} isShared={!row.differs} />
+                      <Value cell={cell} nothing={missingText(row)} />
                       {!row.differs && !isOne && <span class="quiet"> in all</span>}
                     </td>
                   ))}

@@ -2,6 +2,7 @@
 import { flatten } from '../charts/search';
 import { duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
+import { trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
 
 export interface Cell {
@@ -18,6 +19,9 @@ export interface Row {
   differs: boolean;
   isMeasured?: boolean; // an outcome, which differs between all runs
 }
+
+// Stands for a missing value: a setting that all leave out is unset, an outcome is not there yet.
+export const missingText = ({ differs, isMeasured }: Row): string => (differs || isMeasured ? '–' : 'unset');
 
 export interface Section {
   name: string;
@@ -186,7 +190,7 @@ const valueOfMetric = ({ path, trial, experiment }: Subject): Value => {
 
 const namedMetric = (one: Subject): string => `${one.experiment.searcherMetric} ${metric(valueOfMetric(one))}`;
 
-const stateOf = (one: Subject): string => (one.path === 'trial' && one.trial ? one.trial.state : one.experiment.state);
+const stateOf = (one: Subject): string => (one.path === 'trial' && one.trial ? trialState(one.trial, one.experiment) : one.experiment.state);
 
 // The table of values: a summary, the other validation metrics, the hyperparameters. `format`: of the searcher metric.
 export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowMs: number, format?: Format): Section[] {

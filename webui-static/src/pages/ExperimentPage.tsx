@@ -26,6 +26,7 @@ import type { Experiment, Trial } from '../wire';
 import { ConfigView } from '../components/Yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 import { PageHead } from './PageHead';
+import { isHalving } from '../workbench/runs';
 import { useTrialRuns } from '../workbench/sources';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
@@ -157,7 +158,7 @@ function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
   const differing = dimensions(trials, one.config?.hyperparameters).map(({ name }) => name);
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
   const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
-  const most = one.searcherType.includes('asha') ? ['batches', ...parameters] : [...parameters, 'batches'];
+  const most = isHalving(one) ? ['batches', ...parameters] : [...parameters, 'batches'];
   return ['id', 'state', 'searcherMetricsVal', ...most, 'duration', 'startTime'];
 }
 

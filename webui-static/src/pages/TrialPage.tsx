@@ -23,6 +23,7 @@ import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
+import { trialState } from '../workbench/runs';
 import { PageHead } from './PageHead';
 import { smallerIsBetter } from './ExperimentsPage';
 
@@ -76,7 +77,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
         brief={brief}
         facts={
           <>
-            <StateBadge state={trial.state} />
+            <StateBadge state={trialState(trial, experiment ?? {})} />
             {best !== '' && (
               <span class="best">
                 <span class="quiet">best {experiment?.searcherMetric ?? 'metric'}</span> <strong>{best}</strong>

@@ -9,7 +9,7 @@ import type { Props as HyperparameterProps } from '../charts/HyperparameterViews
 import { Menu } from '../charts/Axes';
 import { Metrics, PanelBar, type Curve } from '../charts/Metrics';
 import { TrialKey } from '../charts/Legend';
-import { ColorBy, RunColors } from '../charts/paint';
+import { ColorBy, Colors, isByMetric } from '../charts/paint';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
 import { counted, isEnded } from '../format';
@@ -184,6 +184,8 @@ export function Panels(props: Props) {
       ))}
     </div>
   );
+  const isPainted = current === 'Parameters' || current === 'Search';
+  const byMetric = isByMetric(query);
   // Beside a table the eyes of its rows do the same.
   const tools = props.keyed && rows.length > 1 && <Menu label={counted(drawn.length, 'run')}>{drawing}</Menu>;
   // By trial: charts of hyperparameters and of the search are about trials.
@@ -193,14 +195,14 @@ export function Panels(props: Props) {
       {current === 'Curves' && <Curves {...props} lead={lead} tools={tools} />}
       {current !== 'Curves' && (
         <PanelBar lead={lead}>
-          {current === 'Parameters' || current === 'Search' ? <ColorBy /> : tools}
+          {isPainted ? <ColorBy /> : tools}
         </PanelBar>
       )}
-      {props.keyed && query.color !== 'metric' && (current === 'Parameters' || current === 'Search') && <KeyOfRuns {...props} />}
-      <RunColors.Provider value={byTrial}>
+      {props.keyed && !byMetric && isPainted && <KeyOfRuns {...props} />}
+      <Colors.Provider value={{ byMetric, runs: byTrial }}>
         {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
         {current === 'Search' && search}
-      </RunColors.Provider>
+      </Colors.Provider>
       {current === 'Compare' && <Comparison drawn={drawn} colors={colors} objective={props.objective} format={bestFormat(rows)} />}
       {current === 'Media' && <MediaOfRuns {...props} />}
     </div>

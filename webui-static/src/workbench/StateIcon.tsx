@@ -1,9 +1,7 @@
 // The state of a run as an icon, for tables without room for a badge. Shapes differ, so that no state is told by its
 // color alone; the ring of a running one is its progress.
 import { percent, stateName, stateTone, type Tone } from '../format';
-
-// A trial that its search ended before others is completed, too.
-export const STOPPED_EARLY = 'Stopped early';
+import { STOPPED_EARLY } from './runs';
 
 const SIGNS: Record<Tone, string> = {
   good: 'M4.800 8.300l2.200 2.200 4.200-4.600',
@@ -12,13 +10,12 @@ const SIGNS: Record<Tone, string> = {
   waiting: 'M8 4.800V8l2.200 1.500',
   idle: 'M4 12L12 4',
 };
-const STOPPED = 'M5.500 8h5';
-const PAUSED = 'M6.400 5.500v5M9.600 5.500v5';
+const OWN_SIGNS: Record<string, string> = { STATE_PAUSED: 'M6.400 5.500v5M9.600 5.500v5', [STOPPED_EARLY]: 'M5.500 8h5' };
 
-export function StateIcon({ state, progress, stopped }: { state: string; progress: number | undefined; stopped: boolean }) {
-  const tone = stopped ? 'idle' : stateTone(state);
+export function StateIcon({ state, progress }: { state: string; progress: number | undefined }) {
+  const tone = stateTone(state);
   const part = tone === 'busy' ? progress : undefined;
-  const name = stopped ? STOPPED_EARLY : stateName(state);
+  const name = stateName(state);
   return (
     <span class={`state-icon tone-${tone}`} title={part === undefined ? name : `${name}, ${percent(part)}`}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
@@ -26,7 +23,7 @@ export function StateIcon({ state, progress, stopped }: { state: string; progres
         {tone === 'busy' ? (
           <circle class="part" cx="8" cy="8" r="6.500" pathLength={100} stroke-dasharray={`${Math.max(8, 100 * (part ?? 0.25))} 100`} transform="rotate(-90 8 8)" />
         ) : (
-          <path d={stopped ? STOPPED : state === 'STATE_PAUSED' ? PAUSED : SIGNS[tone]} />
+          <path d={OWN_SIGNS[state] ?? SIGNS[tone]} />
         )}
       </svg>
       <span class="hidden">{name}</span>

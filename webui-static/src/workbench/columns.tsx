@@ -8,8 +8,7 @@ import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, progre
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
-import { experimentTitle, hasLevels, openKeys, openPrefix, stoppedEarly, valueOf, type Run, type RunKind } from './runs';
-import { STOPPED_EARLY } from './StateIcon';
+import { experimentTitle, hasLevels, openKeys, openPrefix, shownState, valueOf, type Run, type RunKind } from './runs';
 
 export interface Column {
   key: string; // name in addresses and in the master's API
@@ -108,7 +107,7 @@ const FIXED: Column[] = [
         </span>
       )),
   },
-  { key: 'state', title: 'State', width: 116, cell: (run) => <StateBadge state={run.state} progress={partOf(run)} /> },
+  { key: 'state', title: 'State', width: 116, cell: (run) => <StateBadge state={shownState(run)} progress={partOf(run)} /> },
   {
     key: 'progress',
     title: 'Progress',
@@ -181,25 +180,29 @@ function differing(runs: readonly Run[]): string[] {
     .map(({ name }) => `hp.${name}`);
 }
 
-// The default columns of experiments: those of DEFAULT_COLUMNS that differ, and after the metric hyperparameters: one
+// The default columns of experiments: those of DEFAULT_COLUMNS that differ, and after the metric hyperparameters: two
 // beside charts, otherwise as many as there is room for in a table of this width.
 export function usualColumns(runs: readonly Run[], beside: boolean, width: number): readonly string[] {
   const looked = runs.slice(0, LOOKED_AT);
   const own = DEFAULT_COLUMNS.experiment.filter((key) => !VARYING.includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1);
   const used = own.reduce((sum, key) => sum + (column(key)?.width ?? 0), FRAME_WIDTH);
-  const room = beside ? 1 : Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH));
+  const room = beside ? 2 : Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH));
   const at = own.indexOf(BEST) + 1;
   return [...own.slice(0, at), ...differing(looked).slice(0, room), ...own.slice(at)];
 }
 
-// The column with the metric's name as title, which is known once all rows have the same one.
-export const titled = (one: Column, metricName: string | undefined): Column =>
-  one.key === BEST && metricName ? { ...one, title: metricName, width: Math.max(one.width, Math.min(200, 40 + 8 * metricName.length)) } : one;
-
-// Pixels of a character of a cell and of a head, and of the padding with the arrow of an order.
+// Pixels of a character of a cell and of a head, of the padding, and of the arrow of an order.
 const CELL_CHARACTER = 8;
 const HEAD_CHARACTER = 7;
 const PADDING = 24;
+const ARROW = 14;
+// Pixels of the longest values of a metric, such as -1.234e-5, and most of its name.
+const METRIC_LEAST = PADDING + 9 * CELL_CHARACTER;
+const METRIC_MOST = 200;
+
+// The column with the metric's name as title, which is known once all rows have the same one.
+export const titled = (one: Column, metricName: string | undefined): Column =>
+  one.key === BEST && metricName ? { ...one, title: metricName, width: Math.max(METRIC_LEAST, Math.min(METRIC_MOST, PADDING + ARROW + HEAD_CHARACTER * metricName.length)) } : one;
 
 // The column of ids is as wide as the longest of them: pixels of the padding and of a digit.
 const ID_PADDING = 26;
@@ -217,10 +220,6 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   if (NAMES.includes(one.key)) {
     const alike = siblings(runs.slice(0, COMPARED_NAMES).map(titleOf));
     return { ...one, cell: (run) => <Title run={run} alike={alike} /> };
-  }
-  if (one.key === 'state') {
-    const stopped = stoppedEarly(runs);
-    return { ...one, cell: (run, now) => (stopped.has(run.id) ? <span class="state state-idle">{STOPPED_EARLY}</span> : one.cell(run, now)) };
   }
   if (!openPrefix(one.key) && one.key !== BEST) return one;
   const values = runs.slice(0, SAMPLE).map((run) => valueOf(run, one.key)).filter((value) => value !== undefined);

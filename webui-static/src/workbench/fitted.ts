@@ -5,20 +5,19 @@ interface Sized {
   width: number; // pixels
 }
 
-// Least width of the name where the metric would not fit beside it.
+// Least width of the name where another column would not fit beside it.
 const NAME_LEAST = 220;
-const METRIC = 'searcherMetricsVal';
 // Columns that name a row.
 export const NAMES: readonly string[] = ['name', 'experiment'];
 
 // Widens the name, or all columns after id and state, so that a column ends at the right edge of the frame: half of a
-// column tells nothing. Narrows the name if the metric fits then. `room` is the width of the frame without the column
+// column tells nothing. Narrows the name if another column fits then. `room` is the width of the frame without the column
 // of choices; a name that would leave less than `kept` of it to columns that scroll shares the rest with them.
 export function fitted<T extends Sized>(columns: readonly T[], room: number, kept = 0): T[] {
   const spare = Math.max(0, (columns.find(({ key }) => NAMES.includes(key))?.width ?? NAME_LEAST) - NAME_LEAST);
   let used = 0;
-  const end = columns.findIndex(({ key, width }) => {
-    if (used + width > room + (key === METRIC ? spare : 0)) return true;
+  const end = columns.findIndex(({ width }) => {
+    if (used + width > room + spare) return true;
     used += width;
     return false;
   });

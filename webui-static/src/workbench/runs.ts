@@ -49,6 +49,22 @@ export function at(value: JsonValue | undefined | null, path: readonly string[])
   return here ?? undefined;
 }
 
+// Whether the search compares trials after parts of their full length, and ends most of them there.
+export const isHalving = ({ searcherType = '' }: Partial<Experiment>): boolean => searcherType.includes('asha');
+
+export const STOPPED_EARLY = 'STATE_STOPPED_EARLY';
+
+// The state of a trial as it is shown: one that its search completed before its full length was stopped early. Known
+// for lengths in batches; records and epochs have different numbers of batches in each trial.
+export function trialState({ state, totalBatchesProcessed }: Trial, experiment: Partial<Experiment>): string {
+  if (state !== 'STATE_COMPLETED' || !isHalving(experiment)) return state;
+  const { config } = experiment;
+  const full = at(config, ['searcher', 'time_metric']) === 'batches' ? at(config, ['searcher', 'max_time']) : at(config, ['searcher', 'max_length', 'batches']);
+  return typeof full === 'number' && totalBatchesProcessed < full ? STOPPED_EARLY : state;
+}
+
+export const shownState = ({ kind, state, experiment, trial }: Run): string => (kind === 'trial' && trial ? trialState(trial, experiment) : state);
+
 type Source = (run: Run) => JsonValue | undefined | null;
 
 const ended = (run: Run): string | null | undefined => (run.kind === 'trial' ? run.trial?.endTime : run.experiment.endTime);
@@ -138,13 +154,4 @@ export function inOrder(runs: readonly Run[], sorts: readonly { column: string; 
     return a - b;
   });
   return order.map((index) => runs[index] as Run);
-}
-
-// The trials that a search by halving ended before others of their experiment, after the length of a stage.
-export function stoppedEarly(runs: readonly Run[]): ReadonlySet<number> {
-  const halved = runs.filter(({ kind, experiment }) => kind === 'trial' && experiment.searcherType?.includes('asha'));
-  const longest = new Map<number, number>();
-  for (const { experiment, trial } of halved) longest.set(experiment.id, Math.max(longest.get(experiment.id) ?? 0, trial?.totalBatchesProcessed ?? 0));
-  const isShort = ({ experiment, trial }: Run): boolean => (trial?.totalBatchesProcessed ?? 0) < (longest.get(experiment.id) ?? 0);
-  return new Set(halved.filter((run) => run.state === 'STATE_COMPLETED' && isShort(run)).map(({ id }) => id));
 }

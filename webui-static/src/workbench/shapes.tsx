@@ -4,7 +4,7 @@ import { StateBadge } from '../components/notes';
 import { isEnded, percent } from '../format';
 import { partOf, type Column } from './columns';
 import { NAMES } from './fitted';
-import { stoppedEarly, type Run } from './runs';
+import { shownState, type Run } from './runs';
 import { StateIcon } from './StateIcon';
 
 const METRIC = 'searcherMetricsVal';
@@ -23,14 +23,13 @@ export function besidePanels(columns: readonly Column[], runs: readonly Run[], i
   const name = columns.find(({ key }) => NAMES.includes(key));
   const hasState = columns.some(({ key }) => key === 'state');
   const digits = String(runs.reduce((most, { id }) => Math.max(most, id), 0)).length;
-  const stopped = stoppedEarly(runs);
   return columns.flatMap((column): Column[] => {
     if (column.key === 'state') return name || columns.some(({ key }) => key === 'id') ? [] : [column];
     if (column.key === 'id' && name) return [{ ...column, class: 'small-id', width: Math.max(ID_LEAST, Math.ceil(ID_PADDING + ID_DIGIT * digits)) }];
     if (!hasState || column !== (name ?? columns.find(({ key }) => key === 'id'))) return [{ ...column, width: Math.min(MOST_WIDTH, column.width) }];
     const cell: Column['cell'] = (run, now) => (
       <span class="with-icon">
-        <StateIcon state={run.state} progress={partOf(run)} stopped={stopped.has(run.id)} />
+        <StateIcon state={shownState(run)} progress={partOf(run)} />
         {column.cell(run, now)}
       </span>
     );
@@ -53,7 +52,7 @@ export function onOneLine(columns: readonly Column[], room: number): Column[] {
         <span class="wrapped">{name.key === 'id' ? id : name.cell(run, now)}</span>
         <span class="below">
           {name.key !== 'id' && <span class="quiet">{id}</span>}
-          <StateBadge state={run.state} progress={part} />
+          <StateBadge state={shownState(run)} progress={part} />
           {part !== undefined && <span class="quiet">{percent(part)}</span>}
           {metric && <span class="value">{metric.cell(run, now)}</span>}
         </span>
