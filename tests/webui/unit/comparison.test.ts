@@ -89,6 +89,7 @@ test('the first line names the one that leads, by the difference of the shown va
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
+  assert.equal(leaderText([{ ...subject(1, 0.5, { bestTrialSearcherMetric: 0.5 }), path: 'experiment' }, { ...subject(2, 0.75, { name: 'two', bestTrialSearcherMetric: 0.75 }), path: 'experiment' }], false), 'two leads accuracy by 0.25');
   assert.equal(leaderText([subject(1, 0.5)], true), '');
 });
 

@@ -53,8 +53,12 @@ test('both forms of color become transparent', () => {
   assert.equal(faint('hsl(1 60% 40%)'), 'hsl(1 60% 40% / 0.3)');
 });
 
-test('the box of values is beside the pointer towards the middle of its plot, in the half without the values', () => {
-  const plot = { middle: 500, top: 100, bottom: 400 };
+test('the box of values is over the chart beside its own; alone beside the pointer towards the middle of its plot, in the half without the values', () => {
+  const alone = { chart: [100, 900], charts: [100, 900] } as const;
+  const plot = { middle: 500, top: 100, bottom: 400, ...alone };
+  const pair = { ...plot, left: 400, isHigh: true, charts: [100, 900] } as const;
+  assert.deepEqual(placed({ ...pair, chart: [100, 500] }, 1400, 900), { left: '514px', top: '100px', maxWidth: '386px' });
+  assert.deepEqual(placed({ ...pair, chart: [500, 900], top: 500, bottom: 800 }, 1400, 900), { right: '914px', bottom: '100px', maxWidth: '386px' });
   assert.deepEqual(placed({ ...plot, left: 400, isHigh: true }, 1400, 900), { left: '414px', bottom: '500px', maxWidth: '972px' });
   assert.deepEqual(placed({ ...plot, left: 600, isHigh: false }, 1400, 900), { right: '814px', top: '100px', maxWidth: '572px' });
   // At the edge of the window there is room on one side only.
@@ -93,11 +97,12 @@ test('a curve that ends within the plot has its label there, in the order of the
     [
       ['4', 310, 34],
       ['1', 310, 46],
-      ['2', 132, 76],
-      ['3', 132, 88],
+      ['2', 132, 82],
+      ['3', 146, 82],
     ],
-
   );
+  // Far enough from each other they are beside their own ends.
+  assert.deepEqual(placedLabels([{ text: '2', x: 120, y: 80 }, { text: '3', x: 122, y: 95 }], 300, 200).map(({ middle }) => middle), [80, 95]);
 });
 
 test('a label within the plot avoids the curves near its end, those beside the plot do not move', () => {

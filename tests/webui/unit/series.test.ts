@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toBands } from '../../../webui-static/src/charts/bands';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf, sectionsOf } from '../../../webui-static/src/charts/facts';
-import { focusOf } from '../../../webui-static/src/charts/focus';
+import { focusOf, isNoisy } from '../../../webui-static/src/charts/focus';
 import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
@@ -189,16 +189,31 @@ test('a group is drawn as the mean of its runs and a band of one deviation, no f
   assert.deepEqual(own?.high, [3, 5 + Math.sqrt(13)]);
 });
 
-test('first values that are far from the others are out of sight, but never a last or a best one', () => {
-  const curve = (y: (number | null)[], step = 1): Series => ({ label: '', group: 'training', trial: 1, place: 0, x: y.map((_, at) => at * step), y, steps: y.map((_, at) => at * step) });
-  const falling = [9, 4, 1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2];
-  assert.deepEqual(focusOf({ series: [curve(falling)] }), { range: [0.2, 1], beyond: 9 });
-  assert.deepEqual(focusOf({ series: [curve(falling.map((value) => -value))] }), { range: [-1, -0.2], beyond: -9 });
+const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label: '', group: 'training', trial, place: 0, x: y.map((_, at) => at * step), y, steps: y.map((_, at) => at * step) });
+
+test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
+  const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
+  // One run: a tenth of the axis.
+  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9 });
+  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9 });
+  // Runs whose last values are near each other: up to three tenths.
+  const near = falling.map((value) => value + 0.1);
+  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, near)] }), { range: [0.2, 3.6], beyond: 9.1 });
+  // Runs with other last values: no more than needed.
+  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A short curve ends within the first part.
-  assert.deepEqual(focusOf({ series: [curve(falling, 10), curve([5, 3])] }), { range: [0.2, 3], beyond: 9 });
-  assert.deepEqual(focusOf({ series: [curve([null, ...falling.slice(1)])] }), { range: [0.2, 1], beyond: 4 });
-  assert.deepEqual(focusOf({ series: [curve([0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)])] }, false), undefined, 'the best one is the farthest');
-  assert.equal(focusOf({ series: [curve(falling.slice(0, 9))] }), undefined, 'few points');
-  assert.equal(focusOf({ series: [curve([10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0])] }), undefined, 'the others change as much');
-  assert.equal(focusOf({ series: [curve([9, ...Array(10).fill(1)])] }), undefined, 'the others are one line');
+  assert.deepEqual(focusOf({ series: [run(1, falling, 10), run(2, [6, 4.5])] })?.range[1], 4.5);
+  assert.equal(focusOf({ series: [run(1, [0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)])] }, false), undefined, 'the best one is the farthest');
+  assert.equal(focusOf({ series: [run(1, falling.slice(0, 9))] }), undefined, 'few points');
+  assert.equal(focusOf({ series: [run(1, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0])] }), undefined, 'the others change as much');
+  assert.equal(focusOf({ series: [run(1, [9, ...Array(10).fill(1)])] }), undefined, 'the others are one line');
+});
+
+test('curves that change more from point to point than the runs differ are noisy', () => {
+  const wave = (height: number, middle: number): number[] => Array.from({ length: 40 }, (_, at) => middle + (at % 2 === 0 ? height : -height));
+  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1)), run(2, wave(0.5, 1.2))] }), true);
+  assert.equal(isNoisy({ series: [run(1, wave(0.05, 1)), run(2, wave(0.05, 1.2))] }), false, 'the runs differ more');
+  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), false, 'one run');
+  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1).slice(0, 20)), run(2, wave(0.5, 1).slice(0, 20))] }), false, 'few points');
+  assert.equal(isNoisy({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), false, 'equal ones');
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { padded, type Dimension } from '../../../webui-static/src/charts/search';
-import { ticks } from '../../../webui-static/src/charts/ticks';
+import { ticks, usedTicks } from '../../../webui-static/src/charts/ticks';
 
 const axis = (kind: 'linear' | 'log' | 'words', min: number, max: number, more: { words?: string[]; isWhole?: boolean } = {}) => ({ kind, words: [], min, max, ...more });
 const texts = (own: ReturnType<typeof axis>, count = 5): string[] => ticks(own, count).map(({ text }) => text);
@@ -14,6 +14,15 @@ test('ticks of a linear axis are steps of 1, 2 or 5 times a power of ten, with e
   assert.deepEqual(texts(axis('linear', 8, 48)), ['10', '20', '30', '40']);
   assert.deepEqual(texts(axis('linear', 1e6, 5e6)), ['1e+6', '2e+6', '3e+6', '4e+6', '5e+6']);
   assert.deepEqual(texts(axis('linear', 1e-6, 5e-6)), ['1e-6', '2e-6', '3e-6', '4e-6', '5e-6']);
+});
+
+test('an axis with few used numbers has its ticks there, unless they are too close', () => {
+  const trials = [60, 800, 60, 1000].map((epochs) => ({ hparams: { epochs } })) as never[];
+  const own = { name: 'epochs', ...axis('linear', 0, 1000) } as Dimension;
+  assert.deepEqual(usedTicks(own, trials, 0.1), [{ at: 0.06, text: '60' }, { at: 0.8, text: '800' }, { at: 1, text: '1000' }]);
+  assert.equal(usedTicks(own, trials, 0.3), undefined);
+  assert.equal(usedTicks({ ...own, name: 'depth' }, trials, 0.1), undefined);
+  assert.equal(usedTicks(own, [1, 200, 400, 600, 800].map((epochs) => ({ hparams: { epochs } })) as never[], 0.1), undefined, 'five');
 });
 
 test('ticks of a narrow range have as many digits as make them differ', () => {

@@ -22,7 +22,7 @@ export function Menu({ label, isSet = false, children }: { label: string; isSet?
 }
 
 // The weight of the past in the moving average of each curve.
-export function Smoothing({ value }: { value: number }) {
+export function Smoothing({ value = 0 }: { value: number | undefined }) {
   const { setQuery } = useQuery();
   return (
     <label class="smoothing" title={`Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`}>
@@ -34,7 +34,7 @@ export function Smoothing({ value }: { value: number }) {
         max="0.99"
         step="0.01"
         value={value}
-        onInput={(e) => setQuery({ smooth: Number(e.currentTarget.value) === 0 ? '' : e.currentTarget.value })}
+        onInput={(e) => setQuery({ smooth: e.currentTarget.value })}
       />
       {value > 0 && <output>{value.toFixed(2)}</output>}
     </label>
@@ -44,7 +44,7 @@ export function Smoothing({ value }: { value: number }) {
 // `isTime`: the charts have no other x axis than the time.
 export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]; isTime: boolean }) {
   const { setQuery } = useQuery();
-  const isSet = look.log || (look.whole && !isTime) || (onPhone() && look.smoothing > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
+  const isSet = look.log || (look.whole && !isTime) || (onPhone() && (look.smoothing ?? 0) > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
   return (
     <Menu label="Axes" isSet={isSet}>
       <div class="axes" role="group" aria-label="How charts are drawn">

@@ -44,10 +44,11 @@ function Beyond({ range, beyond }: Focus) {
 
 interface Props extends ChartProps {
   focus: Focus | undefined;
+  steady: boolean; // smoothed because the curves are noisy
   canvas: () => HTMLCanvasElement | undefined;
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, canvas }: Props) {
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, steady, canvas }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -79,6 +80,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             </span>
           ))}
         {focus && <Beyond {...focus} />}
+        {steady && <span title="The curves change more from point to point than the runs differ. Raw values are pale; the slider sets the smoothing of all charts.">smoothed</span>}
         {missing > 0 && (
           <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
             {having} of {counted(trials ?? 0, 'run')}

@@ -60,6 +60,7 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
     <>
       <Parallel
         trials={trials}
+        left={left}
         all={drawn}
         metricAxis={metricAxis}
         smallerIsBetter={smallerIsBetter}
@@ -67,18 +68,12 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
         query={query}
         setTests={setTests}
       />
-      {(left.length > 0 || isSettled) && (
-        <p class="quiet left-out">
-          {left.length > 0 && `Left out: ${left.join('; ')}. `}
-          {isSettled && `Importance and map are of the ${counted(settled.length, 'run')} that have ended.`}
-        </p>
-      )}
       {isEqual ? (
         <p class="quiet">
           {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
-        <ImportanceBars trials={settled} all={all} />
+        <ImportanceBars trials={settled} all={all} isSettled={isSettled} />
       )}
       {scored > 0 && !isEqual && (
         <HeatMap trials={settled} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />

@@ -6,15 +6,18 @@ import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
 import { metricOf, padded, type Dimension } from './search';
 
-// Smaller shares are shown as 0%.
+// Smaller shares would be shown as 0%.
 const MIN_SHARE = 0.001;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
-export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimension[] }) {
+// `isSettled`: runs that have not ended are left out, also in the map below.
+export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; all: Dimension[]; isSettled: boolean }) {
   const found = importance(trials, all);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
-  const isNone = found.every(({ share }) => share < MIN_SHARE);
+  const telling = found.filter(({ share }) => share >= MIN_SHARE);
+  const silent = found.filter((one) => !telling.includes(one));
+  const isNone = telling.length === 0;
   return (
     <figure class="chart wide" aria-label="Importance of hyperparameters" data-panel="importance">
       <figcaption>
@@ -22,7 +25,7 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
         <span class="panel-facts">
           <span>share of the metric's variance that each explains alone</span>
           <span>
-            {counted(count, 'run')}
+            {isSettled ? `the ${counted(count, 'run')} that have ended, as in the map` : counted(count, 'run')}
             {found.length > 0 && count < FEW && ': few, a rough order'}
           </span>
         </span>
@@ -34,15 +37,18 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
         </p>
       )}
       {!isNone && (
-        <ul class="plain-list importance">
-          {found.map((one) => (
-            <li key={one.name}>
-              <span>{one.name}</span>
-              <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
-              <span>{percent(one.share)}</span>
-            </li>
-          ))}
-        </ul>
+        <>
+          <ul class="plain-list importance">
+            {telling.map((one) => (
+              <li key={one.name}>
+                <span>{one.name}</span>
+                <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
+                <span>{percent(one.share)}</span>
+              </li>
+            ))}
+          </ul>
+          {silent.length > 0 && <p class="quiet">No effect seen: {silent.map(({ name }) => name).join(', ')}</p>}
+        </>
       )}
     </figure>
   );
@@ -51,7 +57,7 @@ export function ImportanceBars({ trials, all }: { trials: Trial[]; all: Dimensio
 // Numbers are rounded if one has more characters.
 const LONG_NUMBER = 8;
 
-const EDGE_DIGITS = 3;
+const EDGE_DIGITS = 2;
 
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {

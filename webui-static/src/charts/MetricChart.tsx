@@ -9,7 +9,7 @@ import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { drawEnds, idBeside, roomFor } from './ends';
 import { dashOf } from './facts';
-import { focusOf, type Focus } from './focus';
+import { focusOf, isNoisy, type Focus } from './focus';
 import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
@@ -30,8 +30,10 @@ const DIMMED = 0.3;
 const Y_AXIS = 56;
 const RIGHT = 16;
 // Least pixels between ticks of the x axis. Batches are whole.
-const X_SPACE = 60;
+const X_SPACE = 48;
 const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map((digit) => digit * 10 ** power)).flat().filter(Number.isInteger);
+// Weight of the past where curves are noisy.
+const STEADY = 0.6;
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
 
@@ -76,6 +78,11 @@ const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): stri
   return panel.series.map((series) => own[series.place] ?? '');
 };
 
+const edgesOf = (element: Element | null): [number, number] => {
+  const { left = 0, right = 0 } = element?.getBoundingClientRect() ?? {};
+  return [left, right];
+};
+
 const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
 
 // The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
@@ -107,7 +114,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     points: { show: series.x.length === 1 || (dotted && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
   }));
   // Unsmoothed lines, behind the smoothed ones.
-  const raw = look.smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
+  const { smoothing = 0 } = look;
+  const raw = smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
   const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
   const low = 1 + lines.length + raw.length;
   return {
@@ -194,6 +202,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
             middle: plot.rect.left + plot.rect.width / 2,
             top: plot.rect.top,
             bottom: plot.rect.bottom,
+            chart: edgesOf(plot.root.closest('figure')),
+            charts: edgesOf(plot.root.closest('.charts')),
             isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * plot.rect.height) / 2,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: rows.map((row) => ({
@@ -252,12 +262,13 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
 // positive on a logarithmic axis, is null (a gap).
 function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
-  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, look.smoothing)) }));
-  const raw = look.smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
+  const { smoothing = 0 } = look;
+  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, smoothing)) }));
+  const raw = smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
   // uPlot draws a band that is out of sight along the edge of the plot.
   const [least, most] = focus?.range ?? [-Infinity, Infinity];
   const isInSight = ({ low, high }: Series, at: number): boolean => (high?.[at] ?? most) >= least && (low?.[at] ?? least) <= most;
-  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], look.smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
   const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
@@ -265,7 +276,9 @@ function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.Align
 }
 
 export function MetricChart(props: ChartProps) {
-  const { panel, look } = props;
+  const { panel } = props;
+  const isSteady = useMemo(() => props.look.smoothing === undefined && isNoisy(panel), [panel, props.look.smoothing]);
+  const look: Look = isSteady ? { ...props.look, smoothing: STEADY } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const hover = useSignal<Hover | undefined>(undefined);
@@ -279,11 +292,11 @@ export function MetricChart(props: ChartProps) {
     look.axis,
     look.log,
     look.size,
-    look.smoothing > 0,
+    (look.smoothing ?? 0) > 0,
   ].join('\n');
-  const focus = useMemo(() => (look.log || look.whole || panel.range ? undefined : focusOf(panel, props.smallerIsBetter)), [panel, look.log, look.whole]);
-  const latest = useRef({ ...props, focus });
-  latest.current = { ...props, focus };
+  const focus = useMemo(() => (look.log || look.whole || panel.range ? undefined : focusOf(panel, props.smallerIsBetter, look.smoothing)), [panel, look.log, look.whole, look.smoothing]);
+  const latest = useRef({ ...props, look, focus });
+  latest.current = { ...props, look, focus };
 
   // Drawn in a layout effect, so that the chart appears in the same frame as its figure.
   useLayoutEffect(() => {
@@ -328,7 +341,7 @@ export function MetricChart(props: ChartProps) {
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} focus={focus} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} steady={isSteady} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (

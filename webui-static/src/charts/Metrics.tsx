@@ -62,12 +62,12 @@ export function readRange(text: string | undefined): [number, number] | undefine
 }
 
 function readLook(query: Record<string, string | undefined>): Look {
-  const smoothing = Number(query.smooth ?? 0);
+  const smoothing = Number(query.smooth);
   return {
     axis: query.x ?? 'batches',
     log: query.log === '1',
     whole: query.y === 'all',
-    smoothing: smoothing > 0 && smoothing < 1 ? smoothing : 0,
+    smoothing: query.smooth === undefined || !(smoothing >= 0 && smoothing < 1) ? undefined : smoothing,
     size: SIZES.find((one) => one === query.size) ?? 'medium',
   };
 }

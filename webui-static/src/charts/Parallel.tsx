@@ -9,9 +9,9 @@ import { hovered } from '../workbench/selection';
 import { brushed, brushTests } from './brush';
 import { colorBar, type Painting } from './paint';
 import { isConstant, metricOf, position, share, type Dimension } from './search';
-import { ticks } from './ticks';
+import { ticks, usedTicks } from './ticks';
 
-const HEIGHT = 300;
+const HEIGHT = 272;
 const TOP = 40;
 const BOTTOM = 16;
 // Pixels of an axis beyond the ends of its range: curves along these do not read as a frame.
@@ -19,6 +19,8 @@ const INSET = 10;
 // With at most this many trials, dots mark the values on the axes.
 const MAX_DOTTED = 12;
 const TICKS = 5;
+// Pixels between ticks at least.
+const TICK_APART = 14;
 // Pixels of a character of an axis's name, and of a tick; between an axis and its ticks.
 const NAME_WIDTH = 7;
 const TICK_WIDTH = 6.5;
@@ -32,6 +34,7 @@ const LEAST_ROOM = 56;
 
 interface ParallelProps {
   trials: Trial[];
+  left: readonly string[]; // out, in words
   all: Dimension[];
   metricAxis: Dimension | undefined; // drawn on the right
   smallerIsBetter: boolean;
@@ -99,12 +102,13 @@ interface AxisProps extends BrushProps {
   isLast: boolean;
   nameY: number;
   room: number; // pixels between axes
+  trials: readonly Trial[];
 }
 
 // An axis with its name above and its ticks on the left, on the right of the last one.
-function ParallelAxis({ nameY, room, isLast, ...brush }: AxisProps) {
+function ParallelAxis({ nameY, room, isLast, trials, ...brush }: AxisProps) {
   const { dimension, x, height } = brush;
-  const marks = ticks(dimension, room < LEAST_ROOM ? 2 : TICKS);
+  const marks = usedTicks(dimension, trials, TICK_APART / (HEIGHT - TOP - BOTTOM)) ?? ticks(dimension, room < LEAST_ROOM ? 2 : TICKS);
   // No curve passes right of the last axis.
   const side = isLast ? 1 : -1;
   return (
@@ -187,7 +191,7 @@ function Line({ trial, curve, painting, dotted }: { trial: Trial; curve: Curved;
   );
 }
 
-export function Parallel({ trials, all, metricAxis, smallerIsBetter, painting, query, setTests }: ParallelProps) {
+export function Parallel({ trials, left, all, metricAxis, smallerIsBetter, painting, query, setTests }: ParallelProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const pointed = trials.find(({ id }) => id === hovered.value);
   const axes = metricAxis ? [...all, metricAxis] : all;
@@ -202,6 +206,7 @@ export function Parallel({ trials, all, metricAxis, smallerIsBetter, painting, q
         <span class="panel-name">Hyperparameters that differ</span>
         <span class="panel-facts">
           <span>{pointed ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}` : 'Drag along an axis to filter'}</span>
+          {left.length > 0 && <span title={`Left out: ${left.join('; ')}`}>without {left.join('; ')}</span>}
           {passes && <span>dotted: past an axis without a value</span>}
         </span>
       </figcaption>
@@ -223,6 +228,7 @@ export function Parallel({ trials, all, metricAxis, smallerIsBetter, painting, q
               height={own.height}
               room={own.room}
               isLast={i === axes.length - 1}
+              trials={dimension === metricAxis ? [] : trials}
               query={query}
               setTests={setTests}
             />

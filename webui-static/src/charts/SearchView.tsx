@@ -9,14 +9,16 @@ import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { JOINED, passes, placedLabels, roomFor } from './ends';
+import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
 import { timeTexts } from './series';
 
 const HEIGHT = 320;
 // Height of a chart when there are several.
-const LOWER = 240;
+const LOWER = 208;
+// Half of the bar at the end of a stopped trial.
+const STOP = 5;
 const SIDE = 56;
 const RIGHT = 40; // with the ids of trials that train to the end
 // Below the plot are the labels and the name of the axis, above it the name of the other axis.
@@ -138,9 +140,9 @@ function Ids({ named, lines, painting, width, height, x, y }: IdsProps) {
     all.filter((places) => passes(near(places, left, right).map(({ y: height }) => height), top, bottom)).length;
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, x: right, y: end }) => (
-        <g key={id} {...painting.of(id)} class="end-id">
-          {Math.abs(middle - end) > JOINED && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
+        <g key={id} {...painting.of(id)} class={`end-id ${painting.of(id).class}`}>
+          {isJoined && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
           <text class="over" x={SIDE + left} y={TOP + middle + 4}>
             {text}
           </text>
@@ -157,7 +159,9 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
   const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
   const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
   const byId = new Map(lines.map((one) => [one.trial.id, one]));
-  const drawn = lines.filter(({ trial }) => painting.of(trial.id).class === 'of-run');
+  const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
+  const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
+  const drawn = lines.filter(({ trial }) => painting.isDrawn(trial.id));
   return (
     <figure
       class="chart wide"
@@ -184,7 +188,7 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           <Axes lane={lane} unit={unit} latest={latest} scale={scale} width={width} height={height} x={x} y={y} />
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
-            <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} painting={painting} x={x} y={y} />
+            <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} isStopped={lane.title !== '' && stopped.has(id)} painting={painting} x={x} y={y} />
           ))}
           {roomFor(drawn.map(({ trial }) => String(trial.id)), 1) > 0 && <Ids named={drawn} lines={lines} painting={painting} width={width} height={height} x={x} y={y} />}
           {lane.title !== '' && <Stages lane={lane} y={y} />}
@@ -194,9 +198,11 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
   );
 }
 
-function TrialLine({ id, points, painting, x, y }: { id: number; points: Line['points']; painting: Painting } & Pick<AxesProps, 'x' | 'y'>) {
+// A bar marks the end of a trial that its search stopped.
+function TrialLine({ id, points, isStopped, painting, x, y }: { id: number; points: Line['points']; isStopped: boolean; painting: Painting } & Pick<AxesProps, 'x' | 'y'>) {
   const paint = painting.of(id);
   const isPointed = hovered.value === id ? 'pointed' : '';
+  const end = points[points.length - 1];
   return (
     <a
       href={paths.trial(id)}
@@ -209,8 +215,9 @@ function TrialLine({ id, points, painting, x, y }: { id: number; points: Line['p
         <title>trial {id}</title>
       </polyline>
       {points.slice(1).map((point) => (
-        <circle key={point.length} {...paint} class={`dot ${paint.class}`} cx={x(point.seconds)} cy={y(point.length)} r={2.5} />
+        <circle key={point.length} {...paint} class={`dot ${paint.class}`} cx={x(point.seconds)} cy={y(point.length)} r={2} />
       ))}
+      {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={x(end.seconds) - STOP} x2={x(end.seconds) + STOP} y1={y(end.length)} y2={y(end.length)} />}
     </a>
   );
 }

@@ -6,12 +6,13 @@ import type { Panel } from './series';
 const MAX_LABELED = 12;
 const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.5;
+const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
 // Pixels of a line, of a character, and between an end and its label, where a line joins those that are apart.
 const LINE = 12;
 const CHARACTER = 7;
 const GAP = 10;
-export const JOINED = 4;
+const JOINED = 4;
 // Places above and below its end where a label within the plot is tried, in lines. One line further away is as bad as
 // this part of a curve behind the label.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
@@ -32,6 +33,7 @@ export interface End {
 export interface Label extends End {
   left: number; // of the text
   middle: number;
+  isJoined: boolean; // by a line to its end, because it is apart from it
 }
 
 // The end of each trial's longest curve, the first of equal ones.
@@ -83,9 +85,28 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
 // The number of curves in a box of the plot, in pixels.
 type Behind = (left: number, right: number, top: number, bottom: number) => number;
 
-// Labels beside the plot for curves that reach its right edge, within the plot for shorter ones: in the order of their
-// ends, with few curves behind them. A label within the plot that would cover another one at all places near its end is
-// left out.
+// Labels right of ends within the plot: those of ends that are close to each other are on one line.
+function inLines<T extends End>(own: readonly T[], edge: number): (T & Label)[] {
+  const lines: T[][] = [];
+  for (const end of own) {
+    const line = lines[lines.length - 1];
+    if (line && end.y - (line[line.length - 1]?.y ?? 0) < LINE) line.push(end);
+    else lines.push([end]);
+  }
+  return lines.flatMap((line) => {
+    const middle = line.reduce((sum, { y }) => sum + y, 0) / line.length;
+    let left = edge + GAP;
+    return line.map((end) => {
+      const label = { ...end, left, middle, isJoined: line.length === 1 };
+      left += CHARACTER * (end.text.length + 1);
+      return label;
+    });
+  });
+}
+
+// Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
+// the plot for shorter ones, with few curves behind them. A label within the plot that would cover another one at all
+// places near its end is left out.
 export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, behind: Behind = () => 0): (T & Label)[] {
   const placed: (T & Label)[] = [];
   const right = ({ left, text }: { left: number; text: string }): number => left + CHARACTER * text.length;
@@ -99,8 +120,11 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
     const edge = Math.max(...own.map(({ x }) => x));
     const isBeside = edge >= width - EDGE;
     const middles = spread(own.map(({ y }) => y), height);
+    const usual: (T & Label)[] = isBeside
+      ? own.map((end, place) => ({ ...end, left: width + GAP, middle: middles[place] ?? end.y, isJoined: Math.abs((middles[place] ?? end.y) - end.y) > JOINED }))
+      : inLines(own, edge);
     const at = (lines: number): (T & Label)[] =>
-      own.map((end, place) => ({ ...end, left: (isBeside ? width : edge) + GAP, middle: (middles[place] ?? end.y) + lines * LINE }));
+      usual.map((label) => ({ ...label, middle: label.middle + lines * LINE, isJoined: label.isJoined && (isBeside || lines !== 0 || label.left - label.x > 2 * GAP) }));
     const tried = (isBeside ? [0] : TRIED).map((lines) => ({ labels: at(lines), lines })).filter(({ labels }) => labels.every(isFree));
     const costs = tried.map(({ labels, lines }) => (tried.length === 1 ? 0 : cost(labels, lines)));
     placed.push(...(tried[costs.indexOf(Math.min(...costs))]?.labels ?? at(0).filter(isFree)));
@@ -143,7 +167,8 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number 
   return undefined;
 }
 
-// Draws the labels of the panel's trials, with a rim in the color of the page. `tags` and `colors` are by place.
+// Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
+// While one is pointed at, the others have no labels there. `tags` and `colors` are by place.
 export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const found = series.flatMap(({ place }, at) => {
     const end = endOf(plot, at + 1);
@@ -163,7 +188,14 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
-    if (Math.abs(label.middle - label.y) > JOINED) {
+    const isBeside = label.left > bbox.width / ratio;
+    if (!isBeside && label.alpha < 1) continue;
+    if (!isBeside) {
+      ctx.beginPath();
+      ctx.arc(label.x, label.y, END_DOT, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+    if (label.isJoined) {
       ctx.beginPath();
       ctx.moveTo(label.x + 1, label.y);
       ctx.lineTo(label.left - 1, label.middle);

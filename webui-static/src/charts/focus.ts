@@ -1,33 +1,73 @@
-// The y range of curves without their first values, which are often so far from the others that these would be one flat
-// line. Pure.
+// The y range in which the last values of curves can be told from each other: first values are often so far from them
+// that these would be one line. Pure.
 import { bestOf } from './facts';
-import type { Panel } from './series';
+import { smooth, type Panel } from './series';
 
 export interface Focus {
   range: [number, number]; // of the values in sight
   beyond: number; // the farthest value out of sight
 }
 
-// Values of this part of the x axis may be out of sight, if the others have at most that part of the whole y range.
-const FIRST = 0.15;
+// Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
+// curves fill a third of the plot. One run has nothing to be told from.
+const STEPS_OF_AXIS = 20;
+const STEPS = 6;
+const STEPS_OF_ONE = 2;
+const FILLED = 1 / 3;
+// Curves that reach this part of the x axis are among the longest.
+const LONG = 0.8;
+// A range that is larger than this part of the whole one gains too little.
 const LEAST_GAIN = 0.6;
 // Fewer points in each curve are all in sight.
 const LEAST_POINTS = 10;
 
-const extent = (values: readonly number[]): [number, number] => values.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity] as [number, number]);
+type Range = [number, number];
 
-const known = (values: readonly (number | null | undefined)[]): number[] => values.filter((one): one is number => one != null);
+const NONE: Range = [Infinity, -Infinity];
+const joined = ([low, high]: Range, value: number | null | undefined): Range => (value == null ? [low, high] : [Math.min(low, value), Math.max(high, value)]);
+const size = ([low, high]: Range): number => high - low;
 
-// Undefined if all values are in sight. The last value of each curve and the best one of all, if the better direction is
-// known, are never out of it.
-export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean): Focus | undefined {
+// The ranges of the values from each step of the x axis on.
+function rangesFrom(series: Panel['series'], ends: Range, always: readonly (number | null | undefined)[]): Range[] {
+  const within = Array.from({ length: STEPS + 1 }, (): Range => NONE);
+  for (const { x, y, low, high } of series)
+    x.forEach((place, at) => {
+      const step = Math.min(STEPS, Math.floor((STEPS_OF_AXIS * (place - ends[0])) / size(ends)) || 0);
+      for (const value of [y[at], low?.[at], high?.[at]]) within[step] = joined(within[step] ?? NONE, value);
+    });
+  within[STEPS] = always.reduce(joined, within[STEPS] ?? NONE);
+  for (let step = STEPS - 1; step >= 0; step--) within[step] = (within[step + 1] ?? NONE).reduce<Range>(joined, within[step] ?? NONE);
+  return within;
+}
+
+// Undefined if all values are in sight. The last value of each curve, also as it is smoothed, and the best one of all, if
+// the better direction is known, are never out of it.
+export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
-  const [start, end] = extent(series.flatMap(({ x }) => [x[0] ?? Infinity, x[x.length - 1] ?? -Infinity]).filter(Number.isFinite));
-  const from = start + FIRST * (end - start);
-  const later = series.flatMap(({ x, y, low = [], high = [] }) => x.flatMap((at, i) => (at >= from || i === x.length - 1 ? [y[i], low[i], high[i]] : [])));
+  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
+  const last = (all: Panel['series']): (number | null | undefined)[] => all.map(({ y }) => y[y.length - 1]);
+  const long = series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends));
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
-  const [low, high] = extent(known([...later, ...best]));
-  const [least, most] = extent(known(series.flatMap((one) => [...one.y, ...(one.low ?? []), ...(one.high ?? [])])));
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
+  const ranges = rangesFrom(series, ends, [...last(series), ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
+  const spread = size(last(long).reduce(joined, NONE));
+  const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
+  const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (!(high - low <= LEAST_GAIN * (most - least)) || high === low) return undefined;
   return { range: [low, high], beyond: most - high >= low - least ? most : least };
+}
+
+// Points of a curve whose changes are looked at, at least.
+const LEAST_CHANGES = 16;
+
+const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
+
+// Whether the curves of several runs change more from point to point than their later halves differ from each other:
+// then the lines are one block.
+export function isNoisy({ series }: Pick<Panel, 'series'>): boolean {
+  if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return false;
+  const halves = series.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
+  if (halves.length < 2) return false;
+  const changes = mean(halves.map((half) => mean(half.slice(1).map((value, at) => Math.abs(value - (half[at] ?? value))))));
+  return changes > 0 && changes >= size(halves.map(mean).reduce(joined, NONE));
 }

@@ -62,6 +62,8 @@ export interface Hover {
   middle: number; // of the plot
   top: number;
   bottom: number;
+  chart: readonly [number, number]; // left and right edge
+  charts: readonly [number, number]; // of the charts beside each other
   isHigh: boolean; // the values at the pointer are in the upper half of the plot
   title: string;
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
@@ -69,10 +71,18 @@ export interface Hover {
 
 const DISTANCE = 14; // from the pointer, pixels
 const ROOM = 340; // of the box beside the pointer
+const BESIDE = 200; // least width of the box over another chart
 
-// Styles that keep the box within the window, off the chart beside this one and off most curves of this one: on the side
-// of the pointer where the middle of the plot is, in the half of it without the values.
-export function placed({ left, middle, top, bottom, isHigh }: Omit<Hover, 'title' | 'rows'>, width: number, height: number): Record<string, string> {
+// Styles that keep the box within the window and off the curves: over the chart beside this one. A chart
+// alone has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
+export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'rows'>, width: number, height: number): Record<string, string> {
+  const [before, after] = [chart[0] - charts[0], charts[1] - chart[1]];
+  if (Math.max(before, after) >= BESIDE)
+    return {
+      ...(after >= BESIDE ? { left: `${chart[1] + DISTANCE}px` } : { right: `${width - chart[0] + DISTANCE}px` }),
+      ...(top + bottom > height ? { bottom: `${Math.max(0, height - bottom)}px` } : { top: `${Math.max(0, top)}px` }),
+      maxWidth: `${(after >= BESIDE ? after : before) - DISTANCE}px`,
+    };
   const [fitsRight, fitsLeft] = [width - left >= ROOM, left >= ROOM];
   const isRight = fitsRight === fitsLeft ? left < (fitsLeft ? middle : width / 2) : fitsRight;
   const room = Math.max(0, (isRight ? width - left : left) - 2 * DISTANCE);

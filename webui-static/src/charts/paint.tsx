@@ -23,6 +23,7 @@ export interface Paint {
 export interface Painting {
   byMetric: boolean;
   of: (trial: number) => Paint;
+  isDrawn: (trial: number) => boolean; // its run is shown
   order: (trials: readonly Trial[]) => Trial[]; // the most important ones last, on top
 }
 
@@ -33,6 +34,7 @@ export function usePainting(trials: readonly Trial[], smallerIsBetter: boolean):
   const weight = (id: number): number => (byMetric ? 2 - (rank.get(id) ?? 2) : Number(runs.has(id)));
   return {
     byMetric,
+    isDrawn: (id) => runs.has(id),
     of: (id) => {
       const color = runs.get(id);
       return byMetric ? { class: shade(rank.get(id)) } : color ? { class: 'of-run', style: { '--shade': color } } : { class: 'shade-none' };

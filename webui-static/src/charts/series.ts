@@ -16,7 +16,7 @@ export interface Look {
   axis: Axis;
   log: boolean;
   whole?: boolean; // the y axis has all values, also those at the begin that are far from the others
-  smoothing: number; // weight of the past, in [0, 1)
+  smoothing: number | undefined; // weight of the past, in [0, 1); undefined: only where the curves are noisy
   size?: Size;
   height?: number; // pixels; default: that of the size
 }

@@ -1,6 +1,7 @@
 // Round ticks of an axis: steps of 1, 2 or 5 times a power of ten; powers of ten on a logarithmic axis. Pure.
 import { metric } from '../format';
-import { isConstant, marks, share, type Dimension } from './search';
+import type { Trial } from '../wire';
+import { flatten, isConstant, marks, share, type Dimension } from './search';
 
 interface Tick {
   at: number; // 0..1
@@ -62,6 +63,19 @@ function logarithmic(axis: Axis, count: number): Tick[] {
     return values.length >= 2 ? values.map(tick) : linear(axis, count);
   const every = Math.ceil(powers / count);
   return Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => tick(10 ** (first + at * every)));
+}
+
+// Numbers that are shown as ticks if no more are used.
+const FEW = 4;
+
+// Ticks at the values that trials have, if these are few numbers, each at least `apart` (a part of the axis) from the
+// next.
+export function usedTicks(axis: Dimension, trials: readonly Trial[], apart: number): Tick[] | undefined {
+  if (axis.kind === 'words' || isConstant(axis)) return undefined;
+  const values = [...new Set(trials.map(({ hparams }) => flatten(hparams).get(axis.name)))].filter((value) => typeof value === 'number').sort((a, b) => a - b);
+  if (values.length === 0 || values.length > FEW) return undefined;
+  const all = values.map((value) => ({ at: share(axis, value), text: metric(value) }));
+  return all.every(({ at }, place) => place === 0 || at - (all[place - 1]?.at ?? 0) >= apart) ? all : undefined;
 }
 
 // At most about `count` ticks within the range of an axis; the words of a choice.

@@ -215,6 +215,10 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 // "Experiment 2 leads accuracy by 0.00001"; "" without two values of one metric.
+// The name of a subject within a sentence and at its begin.
+const namesOf = ({ name, path, experiment }: Subject): { name: string; opening: string } =>
+  path === 'experiment' && experiment.name ? { name: experiment.name, opening: experiment.name } : { name, opening: capital(name) };
+
 export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
   const objective = all[0]?.experiment.searcherMetric ?? '';
   if (objective === '' || all.some(({ experiment }) => experiment.searcherMetric !== objective)) return '';
@@ -222,16 +226,16 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
   const text = format ?? metricColumn(values);
   const known = all.flatMap((one) => {
     const value = valueOfMetric(one);
-    return value === undefined ? [] : [{ name: one.name, value: Number(text(value)), text: text(value) }];
+    return value === undefined ? [] : [{ ...namesOf(one), value: Number(text(value)), text: text(value) }];
   });
   const [first, second] = known.sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   if (!first || !second) return '';
   const tied = known.filter(({ text }) => text === first.text);
   if (tied.length > 1) {
     if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
-    return `${tied.length === 2 ? `${capital(first.name)} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
+    return `${tied.length === 2 ? `${first.opening} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
-  return `${capital(first.name)} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
+  return `${first.opening} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
 }
 
 // Rows that differ, in the sections that have some.
