@@ -27,6 +27,12 @@ const NONE: Range = [Infinity, -Infinity];
 const joined = ([low, high]: Range, value: number | null | undefined): Range => (value == null ? [low, high] : [Math.min(low, value), Math.max(high, value)]);
 const size = ([low, high]: Range): number => high - low;
 
+// The ends of the x axis of these curves, and the curves among the longest.
+function longest(series: Panel['series']): { ends: Range; long: Panel['series'] } {
+  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
+  return { ends, long: series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends)) };
+}
+
 // The ranges of the values from each step of the x axis on.
 function rangesFrom(series: Panel['series'], ends: Range, always: readonly (number | null | undefined)[]): Range[] {
   const within = Array.from({ length: STEPS + 1 }, (): Range => NONE);
@@ -44,9 +50,8 @@ function rangesFrom(series: Panel['series'], ends: Range, always: readonly (numb
 // the better direction is known, are never out of it.
 export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
-  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
+  const { ends, long } = longest(series);
   const last = (all: Panel['series']): (number | null | undefined)[] => all.map(({ y }) => y[y.length - 1]);
-  const long = series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends));
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ranges = rangesFrom(series, ends, [...last(series), ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
@@ -62,11 +67,11 @@ const LEAST_CHANGES = 16;
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
-// Whether the curves of several runs change more from point to point than their later halves differ from each other:
+// Whether the longest curves of several runs change more from point to point than their later halves differ from each other:
 // then the lines are one block.
 export function isNoisy({ series }: Pick<Panel, 'series'>): boolean {
   if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return false;
-  const halves = series.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
+  const halves = longest(series).long.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
   if (halves.length < 2) return false;
   const changes = mean(halves.map((half) => mean(half.slice(1).map((value, at) => Math.abs(value - (half[at] ?? value))))));
   return changes > 0 && changes >= size(halves.map(mean).reduce(joined, NONE));
