@@ -115,9 +115,9 @@ export function seriesColors(count: number): string[] {
   return Array.from({ length: count }, (_, at) => own[at] ?? runColor(at, dark));
 }
 
-// The color at 30 % opacity. Input is an rgb() or hsl() color as the functions above return it.
-export const faint = (color: string): string =>
-  color.includes(',') ? color.replace('rgb(', 'rgba(').replace(')', ', 0.3)') : color.replace(')', ' / 0.3)');
+// The color with less opacity. Input is an rgb() or hsl() color as the functions above return it.
+export const faint = (color: string, opacity = 0.3): string =>
+  color.includes(',') ? color.replace('rgb(', 'rgba(').replace(')', `, ${opacity})`) : color.replace(')', ` / ${opacity})`);
 
 // A key that changes with the colors: by the user's setting or the system's.
 export function useColors(): string {

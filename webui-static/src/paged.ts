@@ -50,7 +50,7 @@ export interface Early<T> {
 }
 
 // Changed rows are requested at most this often, and this many at once.
-const ROW_GAP_MS = 2000;
+const ROW_GAP_MS = 1500;
 const ROWS_AT_ONCE = 100;
 // Content of events is drawn at most this often: running trials send several a second.
 const EVENT_GAP_MS = 500;

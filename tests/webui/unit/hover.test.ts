@@ -101,6 +101,8 @@ test('a curve that ends within the plot has its label there, in the order of the
       ['3', 146, 82],
     ],
   );
+  // Ends at one point have no labels from four on.
+  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }))], 300, 200).length, 1);
   // Far enough from each other they are beside their own ends.
   assert.deepEqual(placedLabels([{ text: '2', x: 120, y: 80 }, { text: '3', x: 122, y: 95 }], 300, 200).map(({ middle }) => middle), [80, 95]);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toBands } from '../../../webui-static/src/charts/bands';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf, sectionsOf } from '../../../webui-static/src/charts/facts';
-import { focusOf, isNoisy } from '../../../webui-static/src/charts/focus';
+import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
 import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
@@ -201,6 +201,8 @@ test('first values are out of sight, so that the last ones fill a third of the p
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, near)] }), { range: [0.2, 3.6], beyond: 9.1 });
   // Runs with other last values: no more than needed.
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
+  // A learning rate rises first: its peak is in sight.
+  assert.equal(focusOf({ series: [run(1, [0, 9, ...falling.slice(2)]), run(2, [0, 9, ...near.slice(2)])] }), undefined);
   // A short curve ends within the first part.
   assert.deepEqual(focusOf({ series: [run(1, falling, 10), run(2, [6, 4.5])] })?.range[1], 4.5);
   assert.equal(focusOf({ series: [run(1, [0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)])] }, false), undefined, 'the best one is the farthest');
@@ -209,11 +211,12 @@ test('first values are out of sight, so that the last ones fill a third of the p
   assert.equal(focusOf({ series: [run(1, [9, ...Array(10).fill(1)])] }), undefined, 'the others are one line');
 });
 
-test('curves that change more from point to point than the runs differ are noisy', () => {
-  const wave = (height: number, middle: number): number[] => Array.from({ length: 40 }, (_, at) => middle + (at % 2 === 0 ? height : -height));
-  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1)), run(2, wave(0.5, 1.2))] }), true);
-  assert.equal(isNoisy({ series: [run(1, wave(0.05, 1)), run(2, wave(0.05, 1.2))] }), false, 'the runs differ more');
-  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), false, 'one run');
-  assert.equal(isNoisy({ series: [run(1, wave(0.5, 1).slice(0, 20)), run(2, wave(0.5, 1).slice(0, 20))] }), false, 'few points');
-  assert.equal(isNoisy({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), false, 'equal ones');
+test('curves that change from point to point as much as the runs differ are smoothed, the more points the more', () => {
+  const wave = (height: number, middle: number, length = 40): number[] => Array.from({ length }, (_, at) => middle + (at % 2 === 0 ? height : -height));
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 60)), run(2, wave(0.5, 1.2, 60))] }), 0.75);
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1.2, 180))] }), 0.9);
+  assert.equal(steadiness({ series: [run(1, wave(0.04, 1)), run(2, wave(0.04, 1.2))] }), 0, 'the runs differ more');
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');
+  assert.equal(steadiness({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), 0, 'equal ones');
 });

@@ -8,7 +8,7 @@ import { finer, isoLines, levels, step, surface } from './surface';
 import { metricOf, position, type Dimension } from './search';
 import { ticks } from './ticks';
 
-const HEIGHT = 360;
+const HEIGHT = 296;
 const LEAST_SIDE = 40; // left of the plot
 const SIGN = 7; // width of a digit of the ticks
 // Below the plot are the ticks, the name of the axis and the key of the colors, above it the name of the other axis.

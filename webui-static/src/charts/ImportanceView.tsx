@@ -11,7 +11,7 @@ const MIN_SHARE = 0.001;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
-// `isSettled`: runs that have not ended are left out, also in the map below.
+// `isSettled`: runs that have not ended are left out, as in the map above.
 export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; all: Dimension[]; isSettled: boolean }) {
   const found = importance(trials, all);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;

@@ -9,7 +9,7 @@ import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { drawEnds, idBeside, roomFor } from './ends';
 import { dashOf } from './facts';
-import { focusOf, isNoisy, type Focus } from './focus';
+import { focusOf, steadiness, type Focus } from './focus';
 import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
@@ -32,14 +32,12 @@ const RIGHT = 16;
 // Least pixels between ticks of the x axis. Batches are whole.
 const X_SPACE = 48;
 const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map((digit) => digit * 10 ** power)).flat().filter(Number.isInteger);
-// Weight of the past where curves are noisy.
-const STEADY = 0.6;
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
 
-// The color of a band: bands overlap, and the means lie over them.
+// Opacity of a band: bands overlap, and the means lie over them. That of unsmoothed lines.
 const BAND = 0.14;
-const tint = (color: string): string => faint(color).replace(/0\.3\)$/, `${BAND})`);
+const RAW = 0.16;
 
 const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
@@ -115,13 +113,13 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   }));
   // Unsmoothed lines, behind the smoothed ones.
   const { smoothing = 0 } = look;
-  const raw = smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? ''), width: 1 })) : [];
+  const raw = smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? '', RAW), width: 1 })) : [];
   const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
   const low = 1 + lines.length + raw.length;
   return {
     width,
     height: heightOf(look),
-    bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: tint(line.stroke ?? '') })),
+    bands: edges.length === 0 ? [] : lines.map((line, i) => ({ series: [low + count + i, low + i] as [number, number], fill: faint(line.stroke ?? '', BAND) })),
     padding: [TOP_PADDING, Math.max(RIGHT, tagRoom), null, 0],
     cursor: {
       // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
@@ -277,8 +275,8 @@ function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.Align
 
 export function MetricChart(props: ChartProps) {
   const { panel } = props;
-  const isSteady = useMemo(() => props.look.smoothing === undefined && isNoisy(panel), [panel, props.look.smoothing]);
-  const look: Look = isSteady ? { ...props.look, smoothing: STEADY } : props.look;
+  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel) : 0), [panel, props.look.smoothing]);
+  const look: Look = steady > 0 ? { ...props.look, smoothing: steady } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const hover = useSignal<Hover | undefined>(undefined);
@@ -341,7 +339,7 @@ export function MetricChart(props: ChartProps) {
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} focus={focus} steady={isSteady} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} steady={steady > 0} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (

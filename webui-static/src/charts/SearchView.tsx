@@ -235,7 +235,7 @@ function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' 
           <rect key={step.class} class={`bar ${step.class}`} x={(steps.length - 1 - at) * 24} width={24} y={0} height={10} />
         ))}
       </svg>
-      {metric(smallerIsBetter ? axis.min : axis.max)}, best
+      {metric(smallerIsBetter ? axis.min : axis.max)}, best · a fifth of the trials in each color
     </p>
   );
 }

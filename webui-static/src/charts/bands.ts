@@ -19,7 +19,7 @@ function positions(all: readonly Series[]): number[] {
 }
 
 // The mean curve of a group with its band.
-function mean(all: readonly Series[], group: GroupOf): Series {
+function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series {
   const first = all[0] as Series;
   const x = positions(all);
   // Batches of the positions, by the first curve.
@@ -28,15 +28,17 @@ function mean(all: readonly Series[], group: GroupOf): Series {
   for (const at of x) {
     const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
     const own = spreadOf(values);
+    const edges = hasBand ? own : undefined;
     out.y.push(own ? own.mean : null);
     // No further than the values: a learning rate has no band below zero.
-    out.low.push(own ? Math.max(Math.min(...values), own.mean - own.deviation) : null);
-    out.high.push(own ? Math.min(Math.max(...values), own.mean + own.deviation) : null);
+    out.low.push(edges ? Math.max(Math.min(...values), edges.mean - edges.deviation) : null);
+    out.high.push(edges ? Math.min(Math.max(...values), edges.mean + edges.deviation) : null);
   }
   return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
 }
 
-// The panel with one series for each group of trials and group of metrics.
+// The panel with one series for each group of trials and group of metrics. With validation only that has bands: more of
+// them over each other would be fog.
 export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined): Panel {
   const found = new Map<string, { group: GroupOf; all: Series[] }>();
   for (const series of panel.series) {
@@ -47,5 +49,7 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
     own.all.push(series);
     found.set(key, own);
   }
-  return { ...panel, series: [...found.values()].map(({ group, all }) => mean(all, group)) };
+  const bands = new Set(panel.series.map(({ group }) => group));
+  const hasBand = (all: readonly Series[]): boolean => !bands.has('validation') || all[0]?.group === 'validation';
+  return { ...panel, series: [...found.values()].map(({ group, all }) => mean(all, group, hasBand(all))) };
 }

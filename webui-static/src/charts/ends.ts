@@ -17,6 +17,9 @@ const JOINED = 4;
 // this part of a curve behind the label.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const FAR = 0.25;
+// This many curves that end at one point, in pixels, have no labels.
+const COINCIDING = 4;
+const COINCIDENT = 3;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -96,8 +99,9 @@ function inLines<T extends End>(own: readonly T[], edge: number): (T & Label)[] 
   return lines.flatMap((line) => {
     const middle = line.reduce((sum, { y }) => sum + y, 0) / line.length;
     let left = edge + GAP;
-    return line.map((end) => {
-      const label = { ...end, left, middle, isJoined: line.length === 1 };
+    // In the order of the ends from left to right; the first one has the line to its end for all.
+    return [...line].sort((a, b) => a.x - b.x).map((end, at) => {
+      const label = { ...end, left, middle, isJoined: at === 0 };
       left += CHARACTER * (end.text.length + 1);
       return label;
     });
@@ -116,7 +120,10 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
     placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
   const cost = (labels: readonly (T & Label)[], lines: number): number =>
     labels.reduce((sum, label) => sum + behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2), FAR * Math.abs(lines));
-  for (const own of columnsOf(ends, width).reverse()) {
+  for (const column of columnsOf(ends, width).reverse()) {
+    // Labels of curves that end at one point would tell nothing.
+    const own = column.filter(({ y }) => column.filter((other) => Math.abs(other.y - y) <= COINCIDENT).length < COINCIDING);
+    if (own.length === 0) continue;
     const edge = Math.max(...own.map(({ x }) => x));
     const isBeside = edge >= width - EDGE;
     const middles = spread(own.map(({ y }) => y), height);

@@ -16,6 +16,10 @@ const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
 // Curves that reach this part of the x axis are among the longest.
 const LONG = 0.8;
+// The part of each curve, from which on its values are in sight.
+const LATER = 0.6;
+// A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
+const NEAR_FIRST = 0.25;
 // A range that is larger than this part of the whole one gains too little.
 const LEAST_GAIN = 0.6;
 // Fewer points in each curve are all in sight.
@@ -26,6 +30,12 @@ type Range = [number, number];
 const NONE: Range = [Infinity, -Infinity];
 const joined = ([low, high]: Range, value: number | null | undefined): Range => (value == null ? [low, high] : [Math.min(low, value), Math.max(high, value)]);
 const size = ([low, high]: Range): number => high - low;
+
+// The ends of the x axis of these curves, and the curves among the longest.
+function longest(series: Panel['series']): { ends: Range; long: Panel['series'] } {
+  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
+  return { ends, long: series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends)) };
+}
 
 // The ranges of the values from each step of the x axis on.
 function rangesFrom(series: Panel['series'], ends: Range, always: readonly (number | null | undefined)[]): Range[] {
@@ -40,34 +50,45 @@ function rangesFrom(series: Panel['series'], ends: Range, always: readonly (numb
   return within;
 }
 
-// Undefined if all values are in sight. The last value of each curve, also as it is smoothed, and the best one of all, if
-// the better direction is known, are never out of it.
+// Whether what is out of sight of each curve is the way from its first value: the peak of a learning rate is not.
+const comesFromFirst = ([low, high]: Range) => ({ y }: Panel['series'][number]): boolean => {
+  const first = y.find((value) => value !== null) ?? low;
+  const [least, most] = y.reduce<Range>(joined, NONE);
+  const isNear = (value: number, edge: number): boolean => Math.abs(value - first) <= NEAR_FIRST * Math.abs(value - edge);
+  return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
+};
+
+// Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
+// value of all, if the better direction is known, are never out of it.
 export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
-  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
-  const last = (all: Panel['series']): (number | null | undefined)[] => all.map(({ y }) => y[y.length - 1]);
-  const long = series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends));
+  const { ends, long } = longest(series);
+  const later = series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length)));
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
-  const ranges = rangesFrom(series, ends, [...last(series), ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
-  const spread = size(last(long).reduce(joined, NONE));
+  const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
+  const spread = size(long.map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
-  if (!(high - low <= LEAST_GAIN * (most - least)) || high === low) return undefined;
+  if (!(high - low <= LEAST_GAIN * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
   return { range: [low, high], beyond: most - high >= low - least ? most : least };
 }
 
-// Points of a curve whose changes are looked at, at least.
+// Points of a curve whose changes are looked at, at least; changes are noise from this part of the differences on.
 const LEAST_CHANGES = 16;
+const NOISE = 0.5;
+// Curves with this many points have half of the weight in the past.
+const HALF = 20;
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
-// Whether the curves of several runs change more from point to point than their later halves differ from each other:
-// then the lines are one block.
-export function isNoisy({ series }: Pick<Panel, 'series'>): boolean {
-  if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return false;
-  const halves = series.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
-  if (halves.length < 2) return false;
+// The weight of the past for the longest curves of several runs that change from point to point nearly as much as their
+// later halves differ from each other, so that the lines are one block; 0 for others.
+export function steadiness({ series }: Pick<Panel, 'series'>): number {
+  if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return 0;
+  const halves = longest(series).long.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
+  if (halves.length < 2) return 0;
   const changes = mean(halves.map((half) => mean(half.slice(1).map((value, at) => Math.abs(value - (half[at] ?? value))))));
-  return changes > 0 && changes >= size(halves.map(mean).reduce(joined, NONE));
+  const points = 2 * mean(halves.map(({ length }) => length));
+  return changes > 0 && changes >= NOISE * size(halves.map(mean).reduce(joined, NONE)) ? points / (points + HALF) : 0;
 }
