@@ -61,7 +61,7 @@ Status check_start(const std::string& storage, const std::string& uuid, const st
       return fail(Code::kDataLoss, brought.error().message);
     if (!brought) return tl::unexpected(brought.error());
   }
-  const Status good = check_directory(storage, uuid);
+  Status good = check_directory(storage, uuid);
   // A damaged copy is removed, so the next attempt downloads it again.
   if (!good && bucket != nullptr) (void)remove_tree(storage + "/" + uuid);
   return good;

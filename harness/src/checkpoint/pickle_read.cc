@@ -94,7 +94,7 @@ class Reader {
   std::string line() {
     const std::size_t end = in_.find('\n', at_);
     if (end == std::string_view::npos) bad("data.pkl ends too early");
-    const std::string text(in_.substr(at_, end - at_));
+    std::string text(in_.substr(at_, end - at_));
     at_ = end + 1;
     return text;
   }

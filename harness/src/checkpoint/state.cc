@@ -37,7 +37,7 @@ struct Unwrapped {
 /// Copies the saved tensor `name` into `target`. Throws std::runtime_error when it
 /// is missing or its shape differs.
 void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::string& name,
-                 torch::Tensor target) {
+                 const torch::Tensor& target) {
   const Value* entry = saved.find(name);
   if (entry == nullptr) misfit(owner + "." + name + " is missing");
   const auto& tensor = expect<torch::Tensor>(*entry, owner + "." + name);

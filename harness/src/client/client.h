@@ -131,7 +131,7 @@ struct ClusterAddress {
   /// instead of ending the process.
   std::string user_token;
   /// Certificates that the master's certificate is checked against; "": those of the environment.
-  std::string cert_file = "";
+  std::string cert_file;
   /// Called one or more times when should_preempt() becomes true, on a thread of the client; must return
   /// quickly. May be null.
   void (*preempted)() = nullptr;

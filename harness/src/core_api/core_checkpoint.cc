@@ -145,7 +145,7 @@ class Shards {
   void offer(const std::string& directory, const Json& metadata, std::exception_ptr failed) {
     directory_ = directory;
     std::vector<Json> offers;
-    together(failed, offers, [&] {
+    together(std::move(failed), offers, [&] {
       check_metadata(metadata, false);
       Json mine{{"metadata", metadata}, {"files", Json::object()}, {"directory", nullptr}};
       if (directory.empty()) return mine;

@@ -89,7 +89,7 @@ Transform normalize(std::vector<double> mean, std::vector<double> stddev) {
           "normalize: needs as many means as standard deviations");
   require(std::none_of(stddev.begin(), stddev.end(), [](double value) { return !(value > 0); }),
           "normalize: a standard deviation must be greater than 0");
-  return [mean, stddev](const torch::Tensor& image) {
+  return [mean = std::move(mean), stddev = std::move(stddev)](const torch::Tensor& image) {
     require_image(image, "normalize");
     require(image.scalar_type() == torch::kFloat, "normalize: takes floats: put to_tensor() before it");
     require(

@@ -210,7 +210,7 @@ std::unique_ptr<Communicator> run_beside(std::unique_ptr<Transport> transport, i
 
 std::unique_ptr<Communicator> make_communicator(DistributedContext& distributed, const torch::Device& device,
                                                 const std::string& backend) {
-  if (backend != "" && backend != "shm" && backend != "gloo" && backend != "nccl") {
+  if (!backend.empty() && backend != "shm" && backend != "gloo" && backend != "nccl") {
     throw std::invalid_argument("the backend \"" + backend + "\" is none of shm, gloo, nccl");
   }
   if (distributed.size() == 1) return nullptr;

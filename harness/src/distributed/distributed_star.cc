@@ -287,7 +287,7 @@ std::string DistributedContext::Star::first_gone() const {
 }
 
 std::string DistributedContext::Star::first_absence() const {
-  if (const std::string gone = first_gone(); !gone.empty()) return gone;
+  if (std::string gone = first_gone(); !gone.empty()) return gone;
   if (const int left = first_left_.load(); left >= 0) return describe(left, Presence::kLeft);
   return "";
 }

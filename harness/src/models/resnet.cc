@@ -48,7 +48,7 @@ std::int64_t add_block(Net& stage, const std::string& name, const ResNetPlan& pl
     shortcut = &block.nest_aside("downsample");
     shortcut->add("0", make_conv({in, out, 1, stride})).add("1", make_norm(out));
   }
-  block.combine(0, [shortcut](const Tensor& x, Tensor result) {
+  block.combine(0, [shortcut](const Tensor& x, const Tensor& result) {
     return result.add_(shortcut == nullptr ? x : shortcut->forward(x)).relu_();
   });
   return out;

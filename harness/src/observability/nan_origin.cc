@@ -88,7 +88,7 @@ NanOrigin::~NanOrigin() {
 std::string NanOrigin::text() const {
   const Origin& origin = impl_->origin;
   if (origin.operator_name.empty()) return "";
-  const std::string made = "NaN comes from " + origin.operator_name;
+  std::string made = "NaN comes from " + origin.operator_name;
   const auto lines = source_lines(origin.stack);
   for (const void* const address : origin.stack) {
     const auto found = lines.find(address);

@@ -29,7 +29,7 @@ Validation::Validation(Trial& trial, TrialContext& context, DataLoader loader)
 Json Validation::run(std::int64_t step, bool first_batch_only) {
   failed_together_ = false;
   for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_start();
-  const Json metrics = evaluating([&] {
+  Json metrics = evaluating([&] {
     state_.activity = {"evaluate_full_dataset", step, true};
     // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
     std::optional<Metrics> full;

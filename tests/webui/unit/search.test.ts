@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { bestOf, dimensions, farthest, fromBegin, isConstant, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, timeTicks } from '../../../webui-static/src/charts/search';
-import { smooth, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
+import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, batches = 100, state = 'STATE_COMPLETED'): Trial =>
@@ -91,6 +91,13 @@ test('rungs are where trials ended', () => {
     { batches: 10, reached: 4 },
     { batches: 40, reached: 1 },
   ]);
+});
+
+test('centered smoothing does not lag behind a line, and leaves gaps', () => {
+  const line = Array.from({ length: 41 }, (_, at) => at);
+  assert.ok(Math.abs((smoothCentered(line, 0.8)[20] ?? 0) - 20) < 1e-9);
+  assert.ok((smooth(line, 0.8)[20] ?? 0) < 17);
+  assert.deepEqual(smoothCentered([5, null, 5], 0.8), [5, null, 5]);
 });
 
 test('smoothing starts at the first value, keeps a constant and leaves gaps', () => {

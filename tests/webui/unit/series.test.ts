@@ -215,6 +215,7 @@ test('curves that change from point to point as much as the runs differ are smoo
   const wave = (height: number, middle: number, length = 40): number[] => Array.from({ length }, (_, at) => middle + (at % 2 === 0 ? height : -height));
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 60)), run(2, wave(0.5, 1.2, 60))] }), 0.75);
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1.2, 180))] }), 0.9);
+  assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1, 90))] }) > 0.8, 'a shorter run');
   assert.equal(steadiness({ series: [run(1, wave(0.04, 1)), run(2, wave(0.04, 1.2))] }), 0, 'the runs differ more');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');

@@ -13,7 +13,7 @@ import { focusOf, steadiness, type Focus } from './focus';
 import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
-import { HEIGHTS, onAxis, onGrid, smooth, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
+import { HEIGHTS, onAxis, onGrid, smooth, smoothCentered, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -25,7 +25,7 @@ const GRID_SERIES = 6;
 const DOTTED_SERIES = 16;
 const DOTTED_POINTS = 8;
 // Opacity of curves beside the one that is pointed at.
-const DIMMED = 0.3;
+const DIMMED = 0.4;
 // Pixels of the y axis with labels of usual length: plots beside each other have one width. Pixels right of the plot.
 const Y_AXIS = 56;
 const RIGHT = 16;
@@ -261,7 +261,7 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
 function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const { smoothing = 0 } = look;
-  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smooth(y, smoothing)) }));
+  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable((look.isCentered ? smoothCentered : smooth)(y, smoothing)) }));
   const raw = smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
   // uPlot draws a band that is out of sight along the edge of the plot.
   const [least, most] = focus?.range ?? [-Infinity, Infinity];
@@ -276,7 +276,7 @@ function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.Align
 export function MetricChart(props: ChartProps) {
   const { panel } = props;
   const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel) : 0), [panel, props.look.smoothing]);
-  const look: Look = steady > 0 ? { ...props.look, smoothing: steady } : props.look;
+  const look: Look = steady > 0 ? { ...props.look, smoothing: steady, isCentered: true } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const hover = useSignal<Hover | undefined>(undefined);

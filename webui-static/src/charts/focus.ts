@@ -14,7 +14,7 @@ const STEPS_OF_AXIS = 20;
 const STEPS = 6;
 const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
-// Curves that reach this part of the x axis are among the longest.
+// Curves that reach this part of the x axis end at its end.
 const LONG = 0.8;
 // The part of each curve, from which on its values are in sight.
 const LATER = 0.6;
@@ -31,14 +31,16 @@ const NONE: Range = [Infinity, -Infinity];
 const joined = ([low, high]: Range, value: number | null | undefined): Range => (value == null ? [low, high] : [Math.min(low, value), Math.max(high, value)]);
 const size = ([low, high]: Range): number => high - low;
 
-// The ends of the x axis of these curves, and the curves among the longest.
-function longest(series: Panel['series']): { ends: Range; long: Panel['series'] } {
-  const ends = series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
-  return { ends, long: series.filter(({ x }) => (x[x.length - 1] ?? -Infinity) >= ends[0] + LONG * size(ends)) };
-}
+type Curves = Panel['series'];
+
+const endOf = ({ x }: Curves[number]): number => x[x.length - 1] ?? -Infinity;
+const axisOf = (series: Curves): Range => series.reduce<Range>((all, { x }) => joined(joined(all, x[0]), x[x.length - 1]), NONE);
+
+// The curves that reach this part of the x axis.
+const reaching = (series: Curves, ends: Range, part: number): Curves => series.filter((one) => endOf(one) >= ends[0] + part * size(ends));
 
 // The ranges of the values from each step of the x axis on.
-function rangesFrom(series: Panel['series'], ends: Range, always: readonly (number | null | undefined)[]): Range[] {
+function rangesFrom(series: Curves, ends: Range, always: readonly (number | null | undefined)[]): Range[] {
   const within = Array.from({ length: STEPS + 1 }, (): Range => NONE);
   for (const { x, y, low, high } of series)
     x.forEach((place, at) => {
@@ -51,7 +53,7 @@ function rangesFrom(series: Panel['series'], ends: Range, always: readonly (numb
 }
 
 // Whether what is out of sight of each curve is the way from its first value: the peak of a learning rate is not.
-const comesFromFirst = ([low, high]: Range) => ({ y }: Panel['series'][number]): boolean => {
+const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean => {
   const first = y.find((value) => value !== null) ?? low;
   const [least, most] = y.reduce<Range>(joined, NONE);
   const isNear = (value: number, edge: number): boolean => Math.abs(value - first) <= NEAR_FIRST * Math.abs(value - edge);
@@ -62,12 +64,12 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Panel['series'][number]):
 // value of all, if the better direction is known, are never out of it.
 export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
-  const { ends, long } = longest(series);
+  const ends = axisOf(series);
   const later = series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length)));
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
-  const spread = size(long.map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
+  const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (!(high - low <= LEAST_GAIN * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
@@ -77,18 +79,25 @@ export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boo
 // Points of a curve whose changes are looked at, at least; changes are noise from this part of the differences on.
 const LEAST_CHANGES = 16;
 const NOISE = 0.5;
+// Curves that reach this part of the x axis are compared.
+const SHARED = 0.4;
 // Curves with this many points have half of the weight in the past.
 const HALF = 20;
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
-// The weight of the past for the longest curves of several runs that change from point to point nearly as much as their
-// later halves differ from each other, so that the lines are one block; 0 for others.
+// The weight of the past for curves of several runs that change from point to point nearly as much as they differ from
+// each other, so that the lines are one block; 0 for others. The later half of the part that long ones share is looked at.
 export function steadiness({ series }: Pick<Panel, 'series'>): number {
   if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return 0;
-  const halves = longest(series).long.map(({ y }) => y.slice(Math.floor(y.length / 2)).filter((one) => one !== null)).filter(({ length }) => length >= LEAST_CHANGES);
+  const ends = axisOf(series);
+  const long = reaching(series, ends, SHARED);
+  const shared = Math.min(...long.map(endOf));
+  const halves = long
+    .map(({ x, y }) => y.filter((value, at): value is number => value !== null && (x[at] ?? 0) <= shared && (x[at] ?? 0) >= (ends[0] + shared) / 2))
+    .filter(({ length }) => length >= LEAST_CHANGES);
   if (halves.length < 2) return 0;
   const changes = mean(halves.map((half) => mean(half.slice(1).map((value, at) => Math.abs(value - (half[at] ?? value))))));
-  const points = 2 * mean(halves.map(({ length }) => length));
+  const points = mean(long.map(({ y }) => y.length));
   return changes > 0 && changes >= NOISE * size(halves.map(mean).reduce(joined, NONE)) ? points / (points + HALF) : 0;
 }

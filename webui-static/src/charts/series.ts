@@ -17,6 +17,7 @@ export interface Look {
   log: boolean;
   whole?: boolean; // the y axis has all values, also those at the begin that are far from the others
   smoothing: number | undefined; // weight of the past, in [0, 1); undefined: only where the curves are noisy
+  isCentered?: boolean; // smoothing looks forward as well as back
   size?: Size;
   height?: number; // pixels; default: that of the size
 }
@@ -216,6 +217,12 @@ export function smooth(y: readonly (number | null)[], weight: number): (number |
     mass = weight * mass + (1 - weight);
     return sum / mass;
   });
+}
+
+// The mean of the moving averages from both ends: it does not lag behind a curve that falls or rises.
+export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
+  const back = smooth([...y].reverse(), weight).reverse();
+  return smooth(y, weight).map((value, at) => (value === null ? null : (value + (back[at] ?? value)) / 2));
 }
 
 // The range of batches between two axis positions, over all series of a panel.
