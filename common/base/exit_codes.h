@@ -11,8 +11,8 @@ enum ExitCode : int {
   kExitStaleRun = 80,     ///< the master runs this trial in another process
   kExitFinal = 81,        ///< a restart cannot succeed: source, configuration or hyperparameters are refused
   kExitStorageFull = 82,  ///< a checkpoint could not be saved for lack of space
-  /// The failure depends on nothing but the state of training: a run with the same last line `error: …`,
-  /// which names the batch, fails again.
+  /// The failure depends on nothing but the state of training and its records: a run with the same last line
+  /// `error: …`, which names the batch, fails again.
   kExitRepeatable = 83,
 };
 

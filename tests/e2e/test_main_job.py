@@ -159,15 +159,18 @@ class MainJob(unittest.TestCase):
         trial = failed("shape")
         self.assertEqual(trial["restarts"], 1)
         self.assertRegex(trial["exitReason"], r"error: train_batch \(batch 3\): mat1 and mat2 shapes cannot be "
-                                              r"multiplied .*\(model_def\.cpp:29\)")
+                                              r"multiplied .*\(model_def\.cpp:46\)")
         self.assertIn("the previous run failed at the same batch with the same error", trial["exitReason"])
+        trial = failed("missing")
+        self.assertEqual(trial["restarts"], 1)
+        self.assertRegex(trial["exitReason"], r"error: the training data \(batch 3\): .*: cannot open 13\.png \(")
         trial = failed("shape", metric="validation_los")
         self.assertEqual(trial["restarts"], 0)
         self.assertIn('did you mean "validation_loss"?', trial["exitReason"])
         self.assertEqual(self.cluster.metrics(trial["id"], "training"), [])
         trial = failed("crash")
         self.assertRegex(trial["exitReason"], r"\Asignal 11 .*\nerror: train_batch \(batch 3\): segmentation fault at "
-                                              r"address 0x0 \(model_def\.cpp:32\)")
+                                              r"address 0x0 \(model_def\.cpp:49\)")
 
     def test_a_crashing_trial_restarts_max_restarts_times_and_then_ends_in_error(self):
         id = self.cluster.create(self.empty, command("echo try $DET_TRIAL_RUN_ID; exit 7", max_restarts=2))

@@ -41,6 +41,10 @@ TEST_CASE("an exception ends a trial with a code that tells whether a restart ca
       {"shape", kExitRepeatable, "error: train_batch (batch 3): mat1 and mat2 shapes cannot be multiplied",
        ")"},
       {"evaluate", kExitRepeatable, "error: evaluate_batch (batch 0): no such class (failing_trial.cc:", ")"},
+      {"missing", kExitRepeatable,
+       "error: the training data (batch 3): batch 3 of epoch 0 (records 12, 13, 14, 15): cannot open 13.png "
+       "(",
+       ")"},
       {"thread", kExitRepeatable, "error: train_batch (batch 3): no such class (failing_trial.cc:", ")"},
       {"memory", kExitFailed, "error: train_batch (batch 3): ", ")"},
       {"nan", kExitRepeatable, "error: train_batch (batch 3): the loss is nan; lower the learning rate", ""},

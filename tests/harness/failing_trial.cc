@@ -23,17 +23,22 @@ volatile int zero = 0;
   return recurse(depth + 1) + frame[0];
 }
 
-/// Crashes where it reads record 13.
+/// Crashes where it reads record 13, or throws.
 struct BrokenDataset final : det::Dataset {
+  explicit BrokenDataset(bool crashes) : crashes_(crashes) {}
   std::int64_t size() const override { return 18; }
   det::Batch get_batch(const std::vector<std::int64_t>& records) const override {
-    for (const std::int64_t record : records)
-      if (record == 13) *reinterpret_cast<volatile int*>(static_cast<std::intptr_t>(zero)) = 1;
+    for (const std::int64_t record : records) {
+      if (record != 13) continue;
+      if (!crashes_) throw std::runtime_error("cannot open 13.png");
+      *reinterpret_cast<volatile int*>(static_cast<std::intptr_t>(zero)) = 1;
+    }
     return data_.get_batch(records);
   }
   using Dataset::get_batch;
 
  private:
+  bool crashes_;
   det::TensorDataset data_ = det::testing::small_data();
 };
 
@@ -58,8 +63,8 @@ class FailingTrial final : public det::testing::SmallTrial {
     return metrics;
   }
   det::DataLoader build_training_data_loader() override {
-    if (how_ != "read") return SmallTrial::build_training_data_loader();
-    return {BrokenDataset(), {.batch_size = 4, .num_workers = 2}};
+    if (how_ != "read" && how_ != "missing") return SmallTrial::build_training_data_loader();
+    return {BrokenDataset(how_ == "read"), {.batch_size = 4, .num_workers = 2}};
   }
   det::Metrics evaluate_batch(det::Batch& batch) override {
     if (how_ == "evaluate") throw std::runtime_error("no such class");

@@ -51,7 +51,7 @@ void add_records(CrashText<capacity>& text, const Activity* activity) {
   std::int64_t epoch = thread_records.epoch;
   const bool own = count > 0;
   if (!own) {
-    if (activity == nullptr || !activity->is_computation || activity->batch < 0) return;
+    if (activity == nullptr || activity->kind != Activity::Kind::kComputation || activity->batch < 0) return;
     count = crash_records.count.load();
     epoch = crash_records.epoch.load();
   }

@@ -16,10 +16,14 @@ namespace det {
 
 /// Current activity of the program, for error messages and crash reports.
 struct Activity {
+  enum class Kind : std::uint8_t {
+    kOther,        ///< depends on the machine
+    kReading,      ///< reads the records of the batch, which are the same after a resume
+    kComputation,  ///< computes from the state of training alone
+  };
   const char* name = "the trial's constructor";
   std::int64_t batch = -1;  ///< -1: none
-  /// Computes from the state of training alone, so that an error here occurs again after a resume.
-  bool is_computation = false;
+  Kind kind = Kind::kOther;
 };
 /// "train_batch (batch 7)".
 std::string to_string(const Activity& activity);

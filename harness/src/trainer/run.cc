@@ -163,7 +163,8 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   return state;
 }
 
-/// The message of an exception and those nested in it, as one line: outermost first, joined by ": ".
+/// The message of an exception and those nested in it, as one line: outermost first, joined by ": ", without
+/// those that an outer one ends with.
 std::string message_of(const std::exception& error) {
   // c10::Error::what() includes a backtrace of about a hundred lines.
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
@@ -180,7 +181,7 @@ std::string message_of(const std::exception& error) {
   try {
     std::rethrow_if_nested(error);
   } catch (const std::exception& inner) {
-    message += ": " + message_of(inner);
+    if (const std::string text = message_of(inner); !message.ends_with(text)) message += ": " + text;
   } catch (...) {
   }
   return message;
@@ -211,7 +212,7 @@ ExitCode exit_code_for(const ContextState* state, const std::exception& error, c
                        dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                        message.find("CUDA error") != std::string::npos ||
                        message.ends_with(") is gone");  // another rank, see distributed_star.cc
-  return state->activity.is_computation && !machine ? kExitRepeatable : kExitFailed;
+  return state->activity.kind != Activity::Kind::kOther && !machine ? kExitRepeatable : kExitFailed;
 }
 
 /// Prints the failure and what the trial was doing, flushes reports, and returns the exit code.

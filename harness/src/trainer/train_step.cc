@@ -128,7 +128,7 @@ void TrainStep::start(std::int64_t batch) {
 }
 
 Batch TrainStep::next_batch(std::int64_t number) {
-  state_.activity = {"the training data", number};
+  state_.activity = {"the training data", number, Activity::Kind::kReading};
   const PhaseSpan span(state_.instruments.phases.get(), Phase::kData);
   std::optional<Batch> batch = stream_->next();
   stream_->name_records();
@@ -137,7 +137,7 @@ Batch TrainStep::next_batch(std::int64_t number) {
 }
 
 Metrics TrainStep::train(Batch& batch, std::int64_t number) {
-  state_.activity = {"train_batch", number, true};
+  state_.activity = {"train_batch", number, Activity::Kind::kComputation};
   const PhaseSpan span(state_.instruments.phases.get(), Phase::kForward);
   std::optional<Autocast> autocast;
   if (state_.gradients.amp) {

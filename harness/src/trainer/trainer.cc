@@ -119,7 +119,7 @@ class Fit {
   void report_training() {
     if (!train_->has_metrics()) return;
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kReport);
-    asking_for("the training metrics", step() - 1, true);
+    asking_for("the training metrics", step() - 1, Activity::Kind::kComputation);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
     if (machine_ && step() > timed_from_) {
@@ -246,8 +246,8 @@ class Fit {
 
  private:
   /// Records the current activity for error messages.
-  void asking_for(const char* what, std::int64_t batch = -1, bool is_computation = false) {
-    state_.activity = {what, batch, is_computation};
+  void asking_for(const char* what, std::int64_t batch = -1, Activity::Kind kind = Activity::Kind::kOther) {
+    state_.activity = {what, batch, kind};
   }
   template <typename Call>
   void for_callbacks(const char* hook, const Call& call) {

@@ -30,7 +30,7 @@ Json Validation::run(std::int64_t step, bool first_batch_only) {
   failed_together_ = false;
   for (const auto& [name, callback] : state_.wrapped.callbacks) callback->on_validation_start();
   Json metrics = evaluating([&] {
-    state_.activity = {"evaluate_full_dataset", step, true};
+    state_.activity = {"evaluate_full_dataset", step, Activity::Kind::kComputation};
     // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
     std::optional<Metrics> full;
     together([&] {
@@ -105,13 +105,13 @@ BatchMetrics Validation::evaluate(std::int64_t step, std::int64_t count) {
                       0);
   BatchMetrics outputs("evaluate_batch");
   for (std::int64_t i = 0; i != count; ++i) {
-    state_.activity = {"the validation data", i};
+    state_.activity = {"the validation data", i, Activity::Kind::kReading};
     std::optional<Batch> batch = batches.next();
     if (!batch) break;
     batches.name_records();
     const std::int64_t number = batches.last_batch_number();
     const std::int64_t records = trial_.get_batch_length(*batch);
-    state_.activity = {"evaluate_batch", i, true};
+    state_.activity = {"evaluate_batch", i, Activity::Kind::kComputation};
     // A negative batch number keeps these streams apart from those of training.
     if (state_.gradients.exact) seed_shard(state_.run.device, context_.get_trial_seed() ^ step, -1, number);
     outputs.add(number, trial_.evaluate_batch(*batch), records);

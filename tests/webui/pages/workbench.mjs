@@ -31,7 +31,7 @@ export const workbench = [
       await key.waitFor();
       const swatch = key.locator('li', { has: page.getByRole('link', { name: `trial ${trial}`, exact: true }) }).locator('.swatch');
       assert.equal(await background(swatch), color);
-      await page.locator('summary', { hasText: `${TRIALS - 1} runs` }).click();
+      await page.locator('summary', { hasText: `${TRIALS - 1} of ${TRIALS} runs` }).click();
       await page.getByRole('button', { name: 'Hide all', exact: true }).click();
       await page.getByRole('button', { name: 'Both', exact: true }).click();
       await until(() => document.querySelectorAll('tr.drawn').length === 0);

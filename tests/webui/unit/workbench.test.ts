@@ -21,6 +21,7 @@ const run = (id: number, hparams: JsonObject, metric?: number): Run => ofTrial({
 test('runs with equal values are a group; its numbers have a mean and a deviation', () => {
   const runs = [run(1, { act: 'relu', lr: 1 }, 2), run(2, { act: 'gelu', lr: 1 }), run(3, { act: 'relu', lr: 1 }, 4), run(4, { lr: 1 }, 9)];
   const groups = groupsOf(runs, ['hp.act', 'hp.lr']);
+  assert.deepEqual(groups.map(({ tag }) => tag), ['relu 1', 'gelu 1', 'none 1']);
   assert.deepEqual(groups.map(({ label, runs: own }) => [label, own.map(({ id }) => id)]), [
     ['act = relu, lr = 1', [1, 3]],
     ['act = gelu, lr = 1', [2]],

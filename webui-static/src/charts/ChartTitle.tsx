@@ -29,17 +29,22 @@ const Stroke = ({ dash }: { dash: number[] | undefined }) => (
   </svg>
 );
 
-// The first values that are out of sight. A phone has the choice in its menu only.
-function Beyond({ range, beyond }: Focus) {
+// A fact about how the page draws; a click draws all charts otherwise. A phone has the choice in its menu only.
+function Choice({ text, title, other }: { text: string; title: string; other: Record<string, string> }) {
   const { setQuery } = useQuery();
-  const isAbove = beyond > range[1];
-  const text = `${isAbove ? '↑' : '↓'} from ${metric(Number(beyond.toPrecision(3)))}`;
   if (onPhone()) return <span>{text}</span>;
   return (
-    <button type="button" class="plain" title={`The first values are ${isAbove ? 'above' : 'below'} the plot. Click to show all.`} onClick={() => setQuery({ y: 'all' })}>
+    <button type="button" class="plain" title={title} onClick={() => setQuery(other)}>
       {text}
     </button>
   );
+}
+
+// The first values that are out of sight.
+function Beyond({ range, beyond }: Focus) {
+  const isAbove = beyond > range[1];
+  const text = `${isAbove ? '↑' : '↓'} from ${metric(Number(beyond.toPrecision(3)))}`;
+  return <Choice text={text} title={`The first values are ${isAbove ? 'above' : 'below'} the plot. Click to show all.`} other={{ y: 'all' }} />;
 }
 
 interface Props extends ChartProps {
@@ -80,7 +85,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             </span>
           ))}
         {focus && <Beyond {...focus} />}
-        {steady && <span title="The curves change more from point to point than the runs differ. Raw values are pale; the slider sets the smoothing of all charts.">smoothed</span>}
+        {steady && <Choice text="smoothed" title="The curves change about as much from point to point as the runs differ. Raw values are pale. Click to show them only." other={{ smooth: '0' }} />}
         {missing > 0 && (
           <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
             {having} of {counted(trials ?? 0, 'run')}

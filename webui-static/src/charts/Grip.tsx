@@ -19,14 +19,15 @@ export function Grip({ height, drag, drop }: Resize) {
   const start = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
     const grip = event.currentTarget;
     grip.setPointerCapture(event.pointerId);
-    const at = ({ clientY }: PointerEvent): number => within(height + clientY - event.clientY);
-    const move = (to: PointerEvent): void => drag(at(to));
-    const end = (to: PointerEvent): void => {
+    let now = height;
+    const move = ({ clientY }: PointerEvent): void => drag((now = within(height + clientY - event.clientY)));
+    const end = (): void => {
       grip.removeEventListener('pointermove', move);
-      if (at(to) !== height) drop(at(to));
+      if (now !== height) drop(now);
     };
     grip.addEventListener('pointermove', move);
-    grip.addEventListener('pointerup', end, { once: true });
+    // Also when the pointer is taken away.
+    grip.addEventListener('lostpointercapture', end, { once: true });
   };
   return (
     <div

@@ -100,7 +100,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   const count = panel.series.length;
   const dotted = count <= DOTTED_SERIES;
   const many = count > MANY_SERIES;
-  const tags = colorsAreTrials(props) ? (props.tags ?? []) : [];
+  const tags = props.tags ?? [];
   const tagRoom = roomFor(tags);
   let focused: number | undefined;
   const lines = panel.series.map((series, i) => ({
@@ -205,7 +205,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
             isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * plot.rect.height) / 2,
             title: `${look.axis} ${onAxis(look.axis, x)}`,
             rows: rows.map((row) => ({
-              label: `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
+              label: isBanded(panel) ? row.label : `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
               color: colors[row.at] ?? '',
               focused: row.at === focused,
               value: listed(row.value),

@@ -92,6 +92,7 @@ export interface Curve {
 }
 
 interface Groups extends GroupKeyProps {
+  tags: readonly string[]; // at the ends of their curves, by place
   of: (trial: number) => GroupOf | undefined;
 }
 
@@ -257,7 +258,7 @@ export function Metrics(props: Props) {
           look={drawnLook}
           domain={domain}
           colors={groups?.colors ?? colors}
-          tags={groups || single || system ? undefined : tags}
+          tags={groups ? groups.tags : single || system ? undefined : tags}
           text={system ? machineText : undefined}
           trials={groups || single ? undefined : curves.length}
           smallerIsBetter={objective && [objective.metric, panelName('validation', objective.metric)].includes(panel.name) ? objective.smallerIsBetter : undefined}

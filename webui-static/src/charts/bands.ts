@@ -49,7 +49,7 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
     own.all.push(series);
     found.set(key, own);
   }
-  const bands = new Set(panel.series.map(({ group }) => group));
-  const hasBand = (all: readonly Series[]): boolean => !bands.has('validation') || all[0]?.group === 'validation';
+  const isValidated = panel.series.some(({ group }) => group === 'validation');
+  const hasBand = (all: readonly Series[]): boolean => !isValidated || all[0]?.group === 'validation';
   return { ...panel, series: [...found.values()].map(({ group, all }) => mean(all, group, hasBand(all))) };
 }

@@ -1,5 +1,5 @@
 // The y range in which the last values of curves can be told from each other: first values are often so far from them
-// that these would be one line. Pure.
+// that these would be one line. And how much noisy curves are smoothed. Pure.
 import { bestOf } from './facts';
 import { smooth, type Panel } from './series';
 

@@ -109,6 +109,7 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
               of: (trial) => places.get(trial),
               colors: groups.map(({ color }) => groupColors[color] ?? ''),
               names: groups.map(({ label }) => label),
+              tags: groups.map(({ tag }) => tag),
               best: groups.map((group) => spread(group.runs, 'searcherMetricsVal')),
               metricName: objective?.metric ?? 'metric',
             }
@@ -187,7 +188,7 @@ export function Panels(props: Props) {
   const isPainted = current === 'Parameters' || current === 'Search';
   const byMetric = isByMetric(query);
   // Beside a table the eyes of its rows do the same.
-  const tools = props.keyed && rows.length > 1 && <Menu label={counted(drawn.length, 'run')}>{drawing}</Menu>;
+  const tools = props.keyed && rows.length > 1 && <Menu label={drawn.length < rows.length ? `${drawn.length} of ${counted(rows.length, 'run')}` : counted(rows.length, 'run')}>{drawing}</Menu>;
   // By trial: charts of hyperparameters and of the search are about trials.
   const byTrial = new Map(rows.flatMap((run) => (run.trial && colors.has(run.id) ? [[run.trial.id, colors.get(run.id) ?? ''] as const] : [])));
   return (

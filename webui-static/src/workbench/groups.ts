@@ -6,6 +6,7 @@ import type { Sort } from './view';
 export interface Group {
   key: string; // its values as JSON
   label: string; // "act = relu, lr = 0.1"
+  tag: string; // "relu 0.1", at the end of its curve
   color: number; // its place among the labels in alphabetical order: groups have the same colors in any order of the rows
   runs: Run[];
 }
@@ -23,8 +24,9 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
     const group = found.get(key);
     if (group) group.runs.push(run);
     else {
-      const label = columns.map((column, at) => `${short(column)} = ${valueText(values[at]) || 'none'}`).join(', ');
-      found.set(key, { key, label, color: 0, runs: [run] });
+      const texts = values.map((value) => valueText(value) || 'none');
+      const label = columns.map((column, at) => `${short(column)} = ${texts[at]}`).join(', ');
+      found.set(key, { key, label, tag: texts.join(' '), color: 0, runs: [run] });
     }
   }
   const groups = [...found.values()];
