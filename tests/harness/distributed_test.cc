@@ -202,6 +202,7 @@ TEST_CASE("a rank without a chief reports the address it tried") {
 }
 
 TEST_CASE("a second process with the same rank is refused and the first stays") {
+  [[maybe_unused]] const int round = GENERATE(range(0, 60));  // the rivals' connections arrive in any order
   const ReservedPort port;
   std::vector<std::string> results(3);
   std::vector<std::thread> threads;
@@ -223,9 +224,13 @@ TEST_CASE("a second process with the same rank is refused and the first stays") 
   threads.emplace_back([&] { join(1, 1); });
   threads.emplace_back([&] { join(2, 1); });
   threads.emplace_back([&] {
-    refused.wait(false);
-    DistributedContext context(place(2, 3, 3, port.port()), 30);
-    other = text(context.allgather(2));
+    try {
+      refused.wait(false);
+      DistributedContext context(place(2, 3, 3, port.port()), 3);
+      other = text(context.allgather(2));
+    } catch (const std::exception& error) {
+      other = error.what();
+    }
   });
   for (std::thread& thread : threads) thread.join();
   CHECK(results[0] == "[0,1,2] ");

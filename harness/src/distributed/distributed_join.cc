@@ -24,7 +24,7 @@
 namespace det {
 namespace {
 
-constexpr char kMagic[8] = {'D', 'E', 'T', 'S', 'T', 'A', 'R', '1'};
+constexpr char kMagic[8] = {'D', 'E', 'T', 'S', 'T', 'A', 'R', '2'};
 /// Unidentified connections that are kept, beyond two per rank.
 constexpr std::size_t kMaxStrangers = 64;
 /// The port may still be in use by a previous run.
@@ -39,6 +39,7 @@ struct Hello {
   std::uint32_t news;  ///< 1: the connection for presence messages
   char host[68];
   char proof[64];
+  char process[16];  ///< random, the same on both connections of a process
 };
 /// Rank 0's answer to a Hello.
 struct Reply {
@@ -145,6 +146,7 @@ class Gate {
       : info_(info),
         deadline_(mono_now() + timeout),
         peers_(static_cast<std::size_t>(info.size)),
+        processes_(peers_.size()),
         proof_(proof()) {
     peers_[0].host = own_host();
     peers_[0].local_rank = info.local_rank;
@@ -253,8 +255,12 @@ class Gate {
       return "RANK=" + std::to_string(hello.rank) + " is not expected";
     Peer& peer = peers_[hello.rank];
     UniqueFd& place = hello.news == 1 ? peer.news : peer.values;
-    if (place)
+    const std::string process(hello.process, sizeof hello.process);
+    std::string& admitted = processes_[hello.rank];
+    // Both connections must be of one process: connections of two rivals can arrive in turn.
+    if (place || (!admitted.empty() && admitted != process))
       return "another process (on host " + peer.host + ") has come with RANK=" + std::to_string(hello.rank);
+    admitted = process;
     place = std::move(fd);
     peer.host = make_utf8(hello.host);
     peer.local_rank = static_cast<int>(hello.local_rank);
@@ -301,6 +307,7 @@ class Gate {
   const RankInfo& info_;
   const MonoTime deadline_;
   std::vector<Peer> peers_;
+  std::vector<std::string> processes_;  ///< Hello::process of the admitted one, by rank
   const std::string proof_;
   UniqueFd listener_;
   std::vector<Stranger> strangers_;
@@ -326,7 +333,8 @@ UniqueFd connect_once(const addrinfo* addresses) {
   return UniqueFd();
 }
 
-UniqueFd call_chief(const RankInfo& info, const AddressList& addresses, bool news, MonoTime deadline) {
+UniqueFd call_chief(const RankInfo& info, const AddressList& addresses, const std::string& process, bool news,
+                    MonoTime deadline) {
   UniqueFd fd;
   wait_until([&] { return fd = connect_once(addresses.first), bool(fd); }, deadline - mono_now());
   if (!fd) {
@@ -341,10 +349,12 @@ UniqueFd call_chief(const RankInfo& info, const AddressList& addresses, bool new
               static_cast<std::uint32_t>(info.cross_rank),
               news ? 1u : 0u,
               {},
+              {},
               {}};
   std::memcpy(hello.magic, kMagic, sizeof kMagic);
   std::strncpy(hello.host, own_host().c_str(), sizeof hello.host - 1);
   std::memcpy(hello.proof, proof().data(), sizeof hello.proof);
+  std::memcpy(hello.process, process.data(), sizeof hello.process);
   (void)::send(fd.get(), &hello, sizeof hello, MSG_NOSIGNAL);
   return fd;
 }
@@ -388,8 +398,9 @@ std::vector<Peer> join_chief(const RankInfo& info, Duration timeout) {
   AddressList addresses;
   resolve(info, addresses);
   std::vector<Peer> peers(static_cast<std::size_t>(info.size));
-  peers[0].values = call_chief(info, addresses, false, deadline);
-  peers[0].news = call_chief(info, addresses, true, deadline);
+  const std::string process = random_bytes(sizeof Hello::process);
+  peers[0].values = call_chief(info, addresses, process, false, deadline);
+  peers[0].news = call_chief(info, addresses, process, true, deadline);
   // Rank 0 can name the missing ranks, so its explanation is awaited beyond the deadline.
   const std::string places = await_welcome(info, peers[0].values.get(), deadline + kWordPatience);
   (void)await_welcome(info, peers[0].news.get(), deadline + kWordPatience);
