@@ -1,7 +1,9 @@
 // The surface of a metric over two hyperparameters.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { finer, isoLines, levels, step, surface } from '../../../webui-static/src/charts/surface';
+import { fifths } from '../../../webui-static/src/charts/paint';
+import { finer, isoLines, step, surface } from '../../../webui-static/src/charts/surface';
+import type { Trial } from '../../../webui-static/src/wire';
 
 // Samples of a plane that rises along x.
 const plane = Array.from({ length: 121 }, (_, at) => ({ x: (at % 11) / 10, y: Math.floor(at / 11) / 10, value: (at % 11) / 10 }));
@@ -23,16 +25,17 @@ test('a line of equal value crosses the plane where the value is', () => {
   assert.deepEqual(isoLines(grid, 7), []);
 });
 
-test('levels split the surface in equal parts, and a flat one has a single level', () => {
-  assert.deepEqual(levels([[1, 2, 3, 4, undefined]], 2), [3]);
-  assert.equal(levels([[5, 5], [5, 5]], 5).length, 1);
+test('the steps of the surface are those of the colors of trials: fifths of their ranks, from best to worst', () => {
+  const trials = (values: readonly number[]): Trial[] => values.map((value, at) => ({ id: at + 1, searcherMetricValue: value }) as Trial);
+  assert.deepEqual(fifths(trials([0.6, 0.1, 0.3, 0.2, 0.5, 0.4]), true), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
+  assert.deepEqual(fifths(trials([1, 2, 3]), false), [3, 3, 2, 2, 1, 1]);
+  assert.deepEqual(fifths(trials([1]), false), []);
   assert.deepEqual([0, 1, 2, 3].map((value) => step(value, [1, 3])), [0, 1, 1, 2]);
 });
 
 test('an empty search has an empty surface', () => {
   const grid = surface([], 4, 4);
   assert.ok(grid.flat().every((value) => value === undefined));
-  assert.deepEqual(levels(grid, 5), []);
 });
 
 test('a finer grid has the corners of the given one and values between them; unknown corners stay unknown', () => {

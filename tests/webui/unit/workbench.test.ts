@@ -6,7 +6,7 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
-import { DEFAULT_COLUMNS, usualColumns } from '../../../webui-static/src/workbench/columns';
+import { column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
@@ -55,6 +55,17 @@ test('a wide table has the hyperparameters that differ most, as many as it has r
   assert.deepEqual(added(900), []);
   assert.deepEqual(added(1440, true), ['hp.width', 'hp.act']);
   assert.deepEqual(usualColumns([], false, 3000), DEFAULT_COLUMNS.experiment);
+});
+
+test('the best value of the searcher metric is marked unless all are equal', () => {
+  const marked = (values: readonly (number | undefined)[], smallerIsBetter: boolean): number[] => {
+    const runs = values.map((value, at) => run(at + 1, {}, value));
+    const one = withBest(column('searcherMetricsVal', 'trial') as Column, runs, smallerIsBetter);
+    return runs.filter((each) => (one.cell(each, 0) as { type?: unknown }).type === 'strong').map(({ id }) => id);
+  };
+  assert.deepEqual(marked([0.5, undefined, 0.7, 0.7], false), [3, 4]);
+  assert.deepEqual(marked([0.5, undefined, 0.7, 0.7], true), [1]);
+  assert.deepEqual(marked([0.5, undefined, 0.5], true), []);
 });
 
 test('a column that has one value only is left out', () => {

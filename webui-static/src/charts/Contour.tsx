@@ -1,11 +1,13 @@
-// The metric over two numeric hyperparameters: colored steps of the surface, its lines, and the trials.
+// The metric over two numeric hyperparameters: colored steps of the surface, its lines, and the trials. The steps are those
+// of the trials' colors.
 import { paths } from '../address';
 import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { finer, isoLines, levels, step, surface } from './surface';
+import { fifths, usePainting, type Painting } from './paint';
 import { metricOf, position, type Dimension } from './search';
+import { finer, isoLines, step, surface } from './surface';
 import { ticks } from './ticks';
 
 const HEIGHT = 296;
@@ -24,7 +26,6 @@ const KEY_HEIGHT = 10;
 const COLUMNS = 60;
 const ROWS = 40;
 const FINER = 4;
-const STEPS = 5;
 
 interface Props {
   trials: readonly Trial[];
@@ -41,14 +42,14 @@ type Place = (part: number) => number;
 function bands(grid: (number | undefined)[][], all: readonly number[], smallerIsBetter: boolean, along: Place, up: Place): string[] {
   const fine = finer(grid, FINER);
   const [columns, rows] = [COLUMNS * FINER, ROWS * FINER];
-  const out: string[] = Array.from({ length: STEPS }, () => '');
+  const out: string[] = Array.from({ length: all.length + 1 }, () => '');
   fine.slice(0, rows).forEach((row, at) => {
     const steps = row.slice(0, columns).map((value) => (value === undefined ? undefined : step(value, all)));
     for (let from = 0; from < columns; ) {
       let to = from + 1;
       while (to < columns && steps[to] === steps[from]) to++;
       const own = steps[from];
-      const shade = own === undefined ? undefined : smallerIsBetter ? STEPS - 1 - own : own;
+      const shade = own === undefined ? undefined : smallerIsBetter ? own : all.length - own;
       const [left, right] = [along(from / columns), along(to / columns)].map((x) => x.toFixed(1));
       if (shade !== undefined) out[shade] += `M${left},${up(at / rows).toFixed(1)}H${right}V${(up((at + 1) / rows) - 0.4).toFixed(1)}H${left}Z`;
       from = to;
@@ -65,15 +66,16 @@ interface ScoredTrial {
 }
 
 // Apart from the surface, which is not computed again when the pointer moves.
-const Dots = ({ all, along, up }: { all: readonly ScoredTrial[]; along: Place; up: Place }) => (
+const Dots = ({ all, painting, along, up }: { all: readonly ScoredTrial[]; painting: Painting; along: Place; up: Place }) => (
   <>
     {all.map((one) => (
       <a key={one.trial.id} href={paths.trial(one.trial.id)} aria-label={`Trial ${one.trial.id}`} tabIndex={-1}>
         <circle
-          class={`contour-dot ${hovered.value === one.trial.id ? 'pointed' : ''}`}
+          {...painting.of(one.trial.id)}
+          class={`contour-dot ${painting.of(one.trial.id).class}`}
           cx={along(one.x)}
           cy={up(one.y)}
-          r={4}
+          r={hovered.value === one.trial.id ? 7 : 4.5}
           onPointerEnter={() => (hovered.value = one.trial.id)}
           onPointerLeave={() => (hovered.value = undefined)}
         >
@@ -102,7 +104,7 @@ function Key({ all, smallerIsBetter, left }: { all: readonly number[]; smallerIs
   return (
     <g>
       {Array.from({ length: all.length + 1 }, (_, at) => (
-        <rect key={at} class={`contour key heat-${smallerIsBetter ? STEPS - 1 - at : at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
+        <rect key={at} class={`contour key shade-${smallerIsBetter ? at : all.length - at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
       ))}
       {texts.map((text, at) => (
         <text key={at} x={left + (at + 1) * KEY_WIDTH} y={y + KEY_HEIGHT + 13} text-anchor="middle">
@@ -121,7 +123,8 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
     return value === undefined || Number.isNaN(own.x + own.y) ? [] : [{ ...own, value }];
   });
   const grid = surface(scored, COLUMNS, ROWS);
-  const all = levels(grid, STEPS);
+  const painting = usePainting(trials, smallerIsBetter);
+  const all = [...new Set(fifths(trials, smallerIsBetter).slice(1, -1))].sort((a, b) => a - b);
   const yTicks = ticks(y, Y_TICKS);
   const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
   const along = (part: number): number => side + part * (width - side - 12);
@@ -130,7 +133,7 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-        {cells.map((path, shade) => path !== '' && <path key={shade} class={`contour heat-${shade}`} d={path} />)}
+        {cells.map((path, shade) => path !== '' && <path key={shade} class={`contour shade-${shade}`} d={path} />)}
         {all.map((level) => (
           <path
             key={level}
@@ -159,7 +162,7 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
           {nameOf(x)}
         </text>
         <Key all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} />
-        <Dots all={scored} along={along} up={up} />
+        <Dots all={scored} painting={painting} along={along} up={up} />
       </svg>
     </div>
   );

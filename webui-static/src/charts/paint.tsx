@@ -64,14 +64,19 @@ export function ColorBy() {
   );
 }
 
-// The steps of the colors along the axis of the metric, as parts 0..1 of it: between the values at fifths of the ranks.
-export function colorBar(trials: readonly Trial[], axis: Dimension, smallerIsBetter: boolean): { class: string; from: number; to: number }[] {
+// The values of the metric at the fifths of the ranks, from best to worst: STEPS + 1 ends of the steps of color. Empty for
+// less than two trials with a metric.
+export function fifths(trials: readonly Trial[], smallerIsBetter: boolean): number[] {
   const values = trials.map(metricOf).filter((value) => value !== undefined).sort((a, b) => (smallerIsBetter ? a - b : b - a));
   const last = values.length - 1;
-  if (last < 1) return [];
-  const at = (part: number): number => share(axis, values[Math.round(part * last)] ?? 0);
-  return Array.from({ length: STEPS }, (_, step) => {
-    const [one, other] = [at(step / STEPS), at((step + 1) / STEPS)];
+  return last < 1 ? [] : Array.from({ length: STEPS + 1 }, (_, step) => values[Math.round((step * last) / STEPS)] ?? 0);
+}
+
+// The steps of the colors along the axis of the metric, as parts 0..1 of it.
+export function colorBar(trials: readonly Trial[], axis: Dimension, smallerIsBetter: boolean): { class: string; from: number; to: number }[] {
+  const ends = fifths(trials, smallerIsBetter).map((value) => share(axis, value));
+  return ends.slice(1).map((other, step) => {
+    const one = ends[step] ?? other;
     return { class: `shade-${step}`, from: Math.min(one, other), to: Math.max(one, other) };
   });
 }

@@ -29,13 +29,6 @@ export function surface(samples: readonly Sample[], columns: number, rows: numbe
   );
 }
 
-// Values that split the surface into `count` parts of equal area. Fewer if values repeat.
-export function levels(grid: readonly (readonly (number | undefined)[])[], count: number): number[] {
-  const all = grid.flat().filter((value) => value !== undefined).sort((a, b) => a - b);
-  const found = Array.from({ length: count - 1 }, (_, at) => all[Math.floor(((at + 1) * all.length) / count)]);
-  return [...new Set(found.filter((value) => value !== undefined))];
-}
-
 interface Segment {
   x1: number;
   y1: number;

@@ -80,8 +80,9 @@ const MOST = 320;
 const WHOLE = 14;
 // Lines of a name that is not shortened.
 const HEAD_LINES = 2;
-// Below this width the differences are on a line of their own.
+// Below this width the differences are on a line of their own, and the padding is less.
 const NARROW = 180;
+const NARROW_PADDING = 16;
 
 // The most characters of a cell in the rows that differ.
 const longestOf = (rows: readonly Row[]): number =>
@@ -91,7 +92,7 @@ const longestOf = (rows: readonly Row[]): number =>
 // which holds its values: whole columns fill the table, because a part of one tells nothing.
 function widths(width: number, subjects: number, characters: number, longest: number): { names: number; subject: number; hidden: number } {
   const names = Math.floor(Math.min(Math.max(0.22, 0.46 - 0.04 * subjects) * width, CHARACTER * characters + PADDING));
-  const least = Math.max(LEAST, CHARACTER * longest + PADDING);
+  const least = Math.max(LEAST, CHARACTER * longest + NARROW_PADDING);
   const visible = Math.min(subjects, Math.max(1, Math.floor((width - names) / least)));
   return { names, subject: Math.min(MOST, (width - names) / visible), hidden: subjects - visible };
 }

@@ -69,7 +69,7 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
           <select value={idOf(all[0] as Subject)} onChange={(e) => setQuery({ base: e.currentTarget.value })}>
             {all.map((one) => (
               <option key={one.name} value={idOf(one)}>
-                {one.name}
+                {one.path === 'experiment' && one.experiment.name ? `#${one.experiment.id} ${one.experiment.name}` : one.name}
               </option>
             ))}
           </select>

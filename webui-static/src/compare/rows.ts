@@ -1,6 +1,6 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
 import { flatten } from '../charts/search';
-import { duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
+import { decimals, duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import { trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
@@ -130,8 +130,8 @@ function valueText(name: string, value: JsonValue | undefined): string {
   return Math.abs(value) >= LARGE && !SEED.test(name) ? grouped(value) : String(value);
 }
 
-// All leaves of the objects as rows, by name. `differs` compares exact values; numbers whose rounded texts are equal are
-// shown with all digits. Without `hasDifferences` only texts: differences of settings have no meaning.
+// All leaves of the objects as rows, by name; numbers have the decimal places of a column of the run table. `differs`
+// compares exact values; numbers whose rounded texts are equal are shown with all digits. Without `hasDifferences` only texts: differences of settings have no meaning.
 export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasDifferences = true): Row[] {
   const flat = objects.map((one) => flatten(sorted(one ?? {})));
   const names = [...new Set(flat.flatMap((one) => [...one.keys()]))].sort();
@@ -139,13 +139,13 @@ export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasD
     const values = flat.map((one) => one.get(name));
     const exact = values.map((value) => JSON.stringify(value) ?? '');
     const differs = exact.some((one) => one !== exact[0]);
-    const isRounded = new Set(values.map((value) => valueText(name, value))).size < new Set(exact).size;
-    const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : valueText(name, value));
     const known = values.filter((value) => value !== undefined);
+    const places = hasDifferences ? decimals(known.filter(isNumber)) : undefined;
+    const rounded = (value: JsonValue | undefined): string => (isNumber(value) && places !== undefined && places > 0 ? value.toFixed(places) : valueText(name, value));
+    const isRounded = new Set(values.map(rounded)).size < new Set(exact).size;
+    const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : rounded(value));
     if (!hasDifferences || SEED.test(name) || !known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
-    const places = Math.max(0, ...known.map((value) => text(value).split('.')[1]?.length ?? 0));
-    const isPlain = known.every((value) => !text(value).includes('e'));
-    return { name, cells: cellsOf(values as Value[], text, (by) => signedShort(by, isPlain ? places : undefined)), differs };
+    return { name, cells: cellsOf(values as Value[], text, (by) => signedShort(by, placesOf(known.map(text)))), differs };
   });
 }
 

@@ -11,7 +11,7 @@ import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
-import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, type Column } from './columns';
+import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
 import { groupsOf, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels, PanelSelect } from './Panels';
@@ -208,6 +208,7 @@ export function Workbench(props: Props) {
     .map((key) => column(key, kind))
     .filter((one): one is Column => one !== undefined)
     .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
+    .map((one) => (oneMetric && props.objective && loaded.length === source.rows.total ? withBest(one, loaded, props.objective.smallerIsBetter) : one))
     .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, deviating: true, width: one.width + DEVIATION_WIDTH } : one));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));

@@ -239,6 +239,18 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell };
 };
 
+// More rows are not searched for the best value at each drawing of the table.
+const MAX_JUDGED = 2000;
+
+// The searcher metric's column with the best of the values marked; without two different values nothing is.
+export function withBest(one: Column, runs: readonly Run[], smallerIsBetter: boolean): Column {
+  if (one.key !== BEST || runs.length > MAX_JUDGED) return one;
+  const values = runs.map((run) => valueOf(run, BEST)).filter((value) => typeof value === 'number');
+  if (new Set(values).size < 2) return one;
+  const best = values.reduce((a, b) => (smallerIsBetter ? Math.min(a, b) : Math.max(a, b)));
+  return { ...one, cell: (run, now) => (valueOf(run, BEST) === best ? <strong class="best-value">{one.cell(run, now)}</strong> : one.cell(run, now)) };
+}
+
 export const valueText = (value: JsonValue | undefined): string =>
   value === undefined || value === null ? '' : typeof value === 'number' || typeof value === 'string' ? metric(value) : JSON.stringify(value);
 
