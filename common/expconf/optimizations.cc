@@ -67,6 +67,8 @@ Type optimizations_type() {
        defaulted("average_aggregated_gradients", boolean(), true,
                  "divide the gradients by aggregation_frequency"),
        defaulted("average_training_metrics", boolean(), true, "average training metrics over all slots"),
+       defaulted("cuda_graph", boolean(), false,
+                 "record a training step once and repeat it as one CUDA graph"),
        defaulted("gradient_compression", boolean(), false, kIdle), idle("grad_updates_size_file", text()),
        defaulted("mixed_precision", choice({"O0", "O1", "O2", "O3"}), "O0",
                  "mixed-precision level of Determined AI; O0: none"),

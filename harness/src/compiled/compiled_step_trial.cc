@@ -51,6 +51,7 @@ class StepSetup {
     if (gradients.aggregation.frequency != 1) unsupported("optimizations.aggregation_frequency");
     if (gradients.amp) unsupported("optimizations.precision");
     if (gradients.zero) unsupported("optimizations.zero");
+    if (gradients.cuda_graph) unsupported("optimizations.cuda_graph");
     if (gradients.exact) unsupported("reproducibility");
     check_batch_size();
   }

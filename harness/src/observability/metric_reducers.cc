@@ -1,5 +1,6 @@
 #include "harness/src/observability/metric_reducers.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -14,6 +15,10 @@ void add_metric(Json& metrics, const std::string& name, const Json& value) {
 }
 
 }  // namespace
+
+bool MetricReducers::has(Kind kind) const {
+  return std::any_of(wrapped_.begin(), wrapped_.end(), [&](const Wrapped& one) { return one.applies(kind); });
+}
 
 void MetricReducers::reset(Kind kind) {
   for (const Wrapped& wrapped : wrapped_) {

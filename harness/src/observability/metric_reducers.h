@@ -22,6 +22,8 @@ class MetricReducers {
     wrapped_.push_back({std::move(reducer), std::move(name), for_training, for_validation});
   }
   bool empty() const { return wrapped_.empty(); }
+  /// True when there is a reducer of the kind.
+  bool has(Kind kind) const;
   /// Starts a new window: resets every reducer of the kind.
   void reset(Kind kind);
   /// Adds the results of the reducers of the kind to `metrics`. Collective: every rank calls it, and all get

@@ -59,11 +59,11 @@ bool adam_state_fits(const torch::Tensor& parameter, State& state, bool amsgrad)
          (!amsgrad || (state.max_exp_avg_sq().defined() && alike(parameter, state.max_exp_avg_sq())));
 }
 
+}  // namespace
+
 torch::Tensor zeros_as(const torch::Tensor& parameter) {
   return at::zeros_like(parameter, parameter.options().requires_grad(false), at::MemoryFormat::Preserve);
 }
-
-}  // namespace
 
 FusedStep::FusedStep(lib::Optimizer& optimizer) : optimizer_(&optimizer) {
   const std::type_info& type = typeid(optimizer);

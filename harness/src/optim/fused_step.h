@@ -13,6 +13,9 @@
 
 namespace det {
 
+/// Zeros for the state of a parameter, with its memory order and without a gradient.
+torch::Tensor zeros_as(const torch::Tensor& parameter);
+
 /// Fused implementation of one optimizer's step. Used on the training thread.
 class FusedStep {
  public:

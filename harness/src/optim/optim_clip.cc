@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "det/optim.h"
+#include "harness/src/optim/graph_mode.h"
 #include "harness/src/optim/optim_kernels.h"
 
 namespace det {
@@ -74,8 +76,8 @@ double plain_norm(const std::vector<torch::Tensor>& gradients, bool largest) {
   return largest ? total : std::sqrt(total);
 }
 
-/// The norm by LibTorch operators. Synchronizes with the device once, at the end.
-double general_norm(const std::vector<torch::Tensor>& gradients, double norm_type) {
+/// The norm by LibTorch operators, on the device of the first gradient.
+torch::Tensor norm_on_device(const std::vector<torch::Tensor>& gradients, double norm_type) {
   const torch::Device device = gradients.front().device();
   const bool largest = std::isinf(norm_type);
   std::vector<torch::Tensor> norms;
@@ -84,7 +86,15 @@ double general_norm(const std::vector<torch::Tensor>& gradients, double norm_typ
     norms.push_back((largest ? gradient.abs().max() : at::norm(gradient, norm_type)).to(device));
   }
   const torch::Tensor all = at::stack(norms);
-  return (largest ? all.max() : at::norm(all, norm_type)).item<double>();
+  return largest ? all.max() : at::norm(all, norm_type);
+}
+
+/// Clips without a decision on the CPU. Returns NaN while a step is recorded: the norm is not known yet.
+double clip_on_device(const std::vector<torch::Tensor>& gradients, double max_norm, double norm_type) {
+  const torch::Tensor norm = norm_on_device(gradients, norm_type);
+  const torch::Tensor factor = (norm + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1);
+  for (const torch::Tensor& gradient : gradients) gradient.mul_(factor);
+  return GraphMode::is_recording() ? std::numeric_limits<double>::quiet_NaN() : norm.item<double>();
 }
 
 }  // namespace
@@ -93,9 +103,11 @@ double clip_grad_norm(const std::vector<torch::Tensor>& parameters, double max_n
   const at::NoGradGuard no_gradients;
   const std::vector<torch::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return 0;
+  if (GraphMode::on_device()) return clip_on_device(gradients, max_norm, norm_type);
   const bool plain = std::all_of(gradients.begin(), gradients.end(), is_clippable);
   const bool fast = plain && (norm_type == 2 || norm_type == std::numeric_limits<double>::infinity());
-  const double norm = fast ? plain_norm(gradients, norm_type != 2) : general_norm(gradients, norm_type);
+  const double norm =
+      fast ? plain_norm(gradients, norm_type != 2) : norm_on_device(gradients, norm_type).item<double>();
   const double factor = max_norm / (norm + 1e-6);
   // A NaN factor fails this comparison, so the gradients become NaN, as in PyTorch.
   if (factor >= 1) return norm;

@@ -7,6 +7,7 @@
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/state.h"
 #include "harness/src/data/batch_stream.h"
+#include "harness/src/optim/graph_mode.h"
 #include "harness/src/optim/zero_partition.h"
 #include "harness/src/trainer/context_state.h"
 
@@ -59,7 +60,7 @@ torch::optim::Optimizer& TrialContext::wrap_optimizer(std::unique_ptr<torch::opt
   check_can_be_saved(names, *optimizer);
   if (state_->gradients.zero) check_can_be_partitioned(*optimizer);
   // `stepping` and `optimizers` are parallel arrays.
-  state_->gradients.stepping.push_back({std::make_unique<FusedStep>(*optimizer), {}, {}});
+  state_->gradients.stepping.push_back({.fused = std::make_unique<FusedStep>(*optimizer)});
   state_->wrapped.optimizers.push_back(std::move(optimizer));
   return *state_->wrapped.optimizers.back();
 }
@@ -107,15 +108,26 @@ GradScaler& TrialContext::wrap_scaler(GradScaler scaler) {
 const Aggregation& TrialContext::aggregation() const { return state_->gradients.aggregation; }
 
 bool TrialContext::is_epoch_start() const {
+  refuse_in_recording("is_epoch_start");
   return state_->gradients.at.batch % state_->gradients.at.batches_per_epoch == 0;
 }
 bool TrialContext::is_epoch_end() const {
+  refuse_in_recording("is_epoch_end");
   return (state_->gradients.at.batch + 1) % state_->gradients.at.batches_per_epoch == 0;
 }
-int64_t TrialContext::current_train_epoch() const { return state_->gradients.at.epoch; }
-int64_t TrialContext::current_train_batch() const { return state_->gradients.at.batch; }
+int64_t TrialContext::current_train_epoch() const {
+  refuse_in_recording("current_train_epoch");
+  return state_->gradients.at.epoch;
+}
+int64_t TrialContext::current_train_batch() const {
+  refuse_in_recording("current_train_batch");
+  return state_->gradients.at.batch;
+}
 
-void TrialContext::set_stop_requested(bool stop) { state_->stop_requested = stop; }
+void TrialContext::set_stop_requested(bool stop) {
+  refuse_in_recording("set_stop_requested");
+  state_->stop_requested = stop;
+}
 bool TrialContext::get_stop_requested() const { return state_->stop_requested; }
 
 void TrialContext::set_profiler(const ProfilerOptions& options) {
@@ -126,6 +138,7 @@ void TrialContext::set_enable_tensorboard_logging(bool enable) {
   state_->instruments.tensorboard_logging = enable;
 }
 TensorBoard& TrialContext::get_tensorboard_writer() {
+  refuse_in_recording("get_tensorboard_writer");
   if (state_->instruments.tensorboard == nullptr) {
     state_->instruments.tensorboard = std::make_unique<TensorBoard>(
         state_->run.distributed->is_chief() ? state_->instruments.tensorboard_dir : "");

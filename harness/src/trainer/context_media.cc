@@ -7,6 +7,7 @@
 #include "det/context.h"
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/observability/media.h"
+#include "harness/src/optim/graph_mode.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
@@ -46,6 +47,7 @@ std::vector<Image> to_images(const torch::Tensor& batch, bool stretch) {
 }  // namespace
 
 void TrialContext::report_media(const MediaRecord& record) {
+  refuse_in_recording("a report of media");
   if (state_->sanity_check || !state_->run.distributed->is_chief()) return;
   state_->run.client->report_media(record);
 }

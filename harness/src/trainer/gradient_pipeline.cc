@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "harness/src/base/torch_compat.h"
+#include "harness/src/optim/graph_mode.h"
 #include "harness/src/optim/zero_partition.h"
 #include "harness/src/trainer/context_state.h"
 
@@ -185,7 +186,11 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   const std::vector<torch::Tensor> before =
       state_->gradients.exact ? copies_of(optimizer) : std::vector<torch::Tensor>();
   const auto step_all = [&] {
-    if (!stepping.fused->step()) optimizer.step();
+    if (stepping.on_device != nullptr) {
+      GraphMode::is_recording() ? stepping.on_device->record() : stepping.on_device->step();
+    } else if (!stepping.fused->step()) {
+      optimizer.step();
+    }
   };
   const auto step = [&] {
     state_->wrapped.zero.empty() ? step_all() : state_->wrapped.zero[index]->step(step_all);
@@ -202,6 +207,7 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
 torch::Tensor TrialContext::step_optimizer(torch::optim::Optimizer& optimizer,
                                            const torch::optim::Optimizer::LossClosure& closure) {
   (void)index_of(*state_, optimizer);
+  refuse_in_recording("step_optimizer with a closure");
   const char* conflict = state_->gradients.exact                       ? "reproducibility: exact"
                          : state_->gradients.aggregation.frequency > 1 ? "aggregation_frequency > 1"
                          : state_->wrapped.scaler != nullptr           ? "a scaler"

@@ -14,6 +14,7 @@
 #include "det/context.h"
 #include "harness/src/distributed/gradient_reducer.h"
 #include "harness/src/distributed/virtual_shards.h"
+#include "harness/src/optim/device_step.h"
 #include "harness/src/optim/fused_step.h"
 
 namespace det {
@@ -34,6 +35,8 @@ class BadLoss final : public std::runtime_error {
 struct Stepping {
   /// Steps the optimizer in one pass where it can.
   std::unique_ptr<FusedStep> fused;
+  /// Steps the optimizer instead of `fused` while steps are recorded and repeated.
+  std::unique_ptr<DeviceStep> on_device;
   TreeSum shards;              ///< exact: sum of this batch's shards
   std::int64_t collected = 0;  ///< exact: shards of this process collected in this batch
   TreeSum::Tensors window;     ///< exact: sum of the batches of this aggregation window
@@ -70,6 +73,7 @@ struct GradientPipeline {
   Aggregation aggregation;
   /// `optimizations.zero: 1`: optimizers are divided over the ranks when training starts.
   bool zero = false;
+  bool cuda_graph = false;       ///< `optimizations.cuda_graph`
   bool stop_on_bad_loss = true;  ///< FitOptions::stop_on_bad_loss
   /// The batch that train_batch is working on.
   StepPosition at;

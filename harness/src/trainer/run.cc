@@ -92,6 +92,7 @@ void configure(ContextState& state, const InitOptions& options) {
                                             state.run.distributed->rank(), state.run.distributed->size());
   }
   configure_zero(state);
+  state.gradients.cuda_graph = setting<bool>(config, "optimizations.cuda_graph");
   const auto precision = setting<std::string>(config, "optimizations.precision");
   if (precision == "fp32") return;
   if (precision != "bf16" && precision != "fp16") {

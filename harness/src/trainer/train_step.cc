@@ -100,6 +100,7 @@ void TrainStep::start(std::int64_t batch) {
   if (batch != 0) stream_.emplace(loader_, training_spec(state_), batch);
   for (Stepping& stepping : state_.gradients.stepping) stepping.fused->invalidate();
   state_.metric_reducers.reset(MetricReducers::Kind::kTraining);
+  if (state_.gradients.cuda_graph) start_recording();
   if (state_.run.communicator == nullptr) return;
   for (const auto& model : state_.wrapped.models) {
     at::NoGradGuard no_grad;
@@ -124,6 +125,19 @@ void TrainStep::start(std::int64_t batch) {
   if (const int rank = state_.run.distributed->rank(); rank > 0) {
     torch::manual_seed(
         Random{static_cast<std::uint64_t>(state_.run.info.seed), static_cast<std::uint64_t>(rank)}.next());
+  }
+}
+
+/// Repeats steps as one CUDA graph, or says why not.
+void TrainStep::start_recording() {
+  std::unique_ptr<GraphRecorder> recorder = make_graph_recorder(state_.run.device);
+  const std::string problem = !state_.run.device.is_cuda() ? "the trial trains on the CPU"
+                              : recorder == nullptr        ? "this build has no CUDA"
+                                                           : graph_problem(state_);
+  if (problem.empty()) {
+    graphed_.emplace(state_, std::move(recorder));
+  } else {
+    report_no_graph(problem);
   }
 }
 
@@ -181,7 +195,8 @@ void TrainStep::run(std::int64_t number) {
     for (const torch::Tensor& buffer : shared_buffers_) state_.run.communicator->broadcast(buffer)->wait();
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
-    window_.add(train(batch, number), records);
+    const auto train_one = [this, number](Batch& one) { return train(one, number); };
+    window_.add(graphed_ ? graphed_->train(batch, train_one) : train_one(batch), records);
   }
   // Optimizers stepped in train_batch; the loss scale and the schedules follow once per aggregation window.
   if (state_.gradients.at.ends_window) {

@@ -10,6 +10,7 @@
 #include "harness/src/observability/batch_metrics.h"
 #include "harness/src/observability/window.h"
 #include "harness/src/trainer/context_state.h"
+#include "harness/src/trainer/graphed_step.h"
 
 namespace det {
 
@@ -52,6 +53,7 @@ class TrainStep {
   std::string nan_origin(Batch& batch, std::int64_t number);
   Batch next_batch(std::int64_t number);
   void step_schedules(std::int64_t batch);
+  void start_recording();
 
   Trial& trial_;
   TrialContext& context_;
@@ -64,6 +66,7 @@ class TrainStep {
   std::vector<torch::Tensor> shared_buffers_;  ///< set to rank 0's before every batch
   MetricWindow window_{"train_batch"};
   BatchMetrics shards_{"train_batch"};  ///< takes the place of window_ in exact mode
+  std::optional<GraphedStep> graphed_;  ///< `optimizations.cuda_graph`, where steps can be recorded
 };
 
 }  // namespace det

@@ -24,6 +24,7 @@
 #include <sstream>
 
 #include "det/optim.h"
+#include "harness/src/optim/device_step.h"
 #include "harness/src/optim/fused_step.h"
 #include "optim_golden.h"
 #include "tensors.h"
@@ -159,16 +160,20 @@ TEST_CASE("Optimizers match PyTorch in Python") {
   const Json& expected = golden_optimizers().at("dense");
   CHECK(expected.size() == optimizers().size());
   for (const auto& [name, make] : optimizers()) {
-    for (const bool fused : {false, true}) {
-      if (fused && !is_fusable(name)) continue;
-      INFO(name << (fused ? " fused" : ""));
+    for (const std::string way : {"plain", "fused", "on the device"}) {
       Tensors parameters{parameter(0, 23), parameter(5, 4)};
       const MadeOptimizer optimizer = make(parameters);
       FusedStep fast(*optimizer);
+      DeviceStep on_device(*optimizer);
+      if ((way == "fused" && !is_fusable(name)) || (way == "on the device" && !on_device.problem().empty()))
+        continue;
+      INFO(name << " " << way);
       for (int step = 0; step < 10; ++step) {
         for (Tensor& p : parameters) set_gradient(p, step);
-        if (fused) {
+        if (way == "fused") {
           REQUIRE(fast.step());
+        } else if (way == "on the device") {
+          on_device.step();
         } else {
           optimizer->step();
         }
@@ -275,6 +280,38 @@ TEST_CASE("The fused step matches LibTorch's for fifty steps, and either can con
     CHECK(difference(mixed.parameters, theirs.parameters) < 1e-6);
     CHECK(fused->state().size() == plain->state().size());
   }
+}
+
+TEST_CASE("The step on the device matches LibTorch's for fifty steps, and either can continue the other") {
+  int compared = 0;
+  for (const auto& [name, make] : optimizers()) {
+    INFO(name);
+    Weights theirs(1), mixed(1);
+    const MadeOptimizer plain = make(theirs.parameters), both = make(mixed.parameters);
+    DeviceStep on_device(*both);
+    if (!on_device.problem().empty()) continue;
+    ++compared;
+    for (int step = 1; step <= 50; ++step) {
+      theirs.set_gradients(step), mixed.set_gradients(step);
+      for (lib::Optimizer* one : {plain.get(), both.get()}) {
+        auto& options = one->param_groups()[0].options();
+        if (step == 25) options.set_lr(options.get_lr() / 2);
+      }
+      plain->step();
+      if (step % 3 == 2) {
+        both->step();
+      } else {
+        on_device.step();
+      }
+    }
+    CHECK(difference(mixed.parameters, theirs.parameters) < 1e-6);
+    CHECK(both->state().size() == plain->state().size());
+  }
+  CHECK(compared == 6);
+  torch::nn::Embedding table(torch::nn::EmbeddingOptions(5, 3).sparse(true));
+  lib::SGD optimizer(table->parameters(), 0.1);
+  table(torch::tensor({1, 2})).sum().backward();
+  CHECK_THROWS_WITH(DeviceStep(optimizer).step(), Catch::Contains("[5, 3] has a sparse gradient"));
 }
 
 TEST_CASE("The fused step and the clipped norm are bit-identical with one and two threads") {
