@@ -18,6 +18,7 @@ compiled functions (step.pt2), their signature (step.json) and tensors (step.saf
 one step that was recorded in eager mode. det-harness repeats that step before it trains.
 """
 import argparse
+import functools
 import hashlib
 import importlib
 import json
@@ -165,9 +166,35 @@ class Step:
                 "evaluation": {"batch": spec_of(self.evaluation_batch), "metrics": self.evaluation_metrics}}
 
 
+def max_pool_backward(gradient, images, kernel, stride, padding, dilation, ceil_mode, indices):
+    """The gradient of max_pool2d for windows side by side: it belongs to the first maximum of each window. The
+    compiler's own one looks for each element through all windows, and makes the forward pass compute `indices`."""
+    size, height, width = kernel[0], images.shape[-2], images.shape[-1]
+    rows, columns = gradient.shape[-2:]
+    if list(kernel) != [size, size] or list(stride or kernel) != list(kernel) or any(padding) or ceil_mode or \
+            any(one != 1 for one in dilation):
+        return NotImplemented
+    places = [images[..., row:rows * size:size, column:columns * size:size]
+              for row in range(size) for column in range(size)]
+    largest, free, parts = functools.reduce(torch.maximum, places), torch.ones_like(gradient, dtype=torch.bool), []
+    for place in places:
+        hit = (place == largest) & free
+        free = free & ~hit
+        parts.append(torch.where(hit, gradient, 0))
+    windows = torch.stack(parts, -1).unflatten(-1, (size, size))
+    whole = windows.transpose(-2, -3).flatten(-2).flatten(-3, -2)
+    return torch.nn.functional.pad(whole, (0, width - columns * size, 0, height - rows * size))
+
+
+FASTER = {torch.ops.aten.max_pool2d_with_indices_backward.default: max_pool_backward}
+
+
 def compile_function(function, inputs):
     """Traces forward and backward pass as plain operations and compiles them. Returns the files of the result."""
-    graph = make_fx(function)(*inputs)
+    # Code that was compiled for one thread computes wrong sums with several.
+    torch.set_num_threads(max(2, torch.get_num_threads()))
+    on_cpu = all(tensor.device.type == "cpu" for tensor in inputs)
+    graph = make_fx(function, decomposition_table=FASTER if on_cpu else None)(*inputs)
 
     class Traced(torch.nn.Module):
         def forward(self, *tensors):

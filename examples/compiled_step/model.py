@@ -30,7 +30,8 @@ NAMES = [name for name, _ in net.named_parameters()]
 
 
 def initial_state():
-    state = {"step": torch.zeros(())}
+    # Powers of the decay rates: a power inside of update() would be computed again for each element.
+    state = {"power1": torch.ones(()), "power2": torch.ones(())}
     for name, parameter in net.named_parameters():
         state["model." + name] = parameter
         state["mean." + name] = torch.zeros_like(parameter)
@@ -62,14 +63,14 @@ def gradients(state, batch):
 
 def update(state, gradients, hyperparameters):
     rate, decay = hyperparameters["learning_rate"], hyperparameters["weight_decay"]
-    step = state["step"] + 1
-    after = {"step": step}
+    power1, power2 = BETA1 * state["power1"], BETA2 * state["power2"]
+    after = {"power1": power1, "power2": power2}
     for name in NAMES:
         weight, gradient = state["model." + name], gradients[name]
         mean = BETA1 * state["mean." + name] + (1 - BETA1) * gradient
         square = BETA2 * state["square." + name] + (1 - BETA2) * gradient * gradient
-        scale = (square / (1 - BETA2 ** step)).sqrt() + EPSILON
-        after["model." + name] = weight * (1 - rate * decay) - rate * mean / (1 - BETA1 ** step) / scale
+        scale = (square / (1 - power2)).sqrt() + EPSILON
+        after["model." + name] = weight * (1 - rate * decay) - rate * mean / (1 - power1) / scale
         after["mean." + name] = mean
         after["square." + name] = square
     return after
