@@ -74,14 +74,22 @@ class RepeatingRecorder final : public GraphRecorder {
 struct Training {
   testing::Record record;
   testing::Folder storage;
-  TrialContext context{testing::make_state(record, storage)};
+  TrialContext context;
   torch::nn::Sequential model = context.wrap_model(
       torch::nn::Sequential(torch::nn::Linear(6, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(),
                             torch::nn::Dropout(0.3), torch::nn::Linear(8, 3)));
   lib::Optimizer& optimizer;
 
-  explicit Training(const std::string& kind = "Adam") : optimizer(make(kind)) {
+  explicit Training(const std::string& kind = "Adam", torch::Device device = torch::kCPU)
+      : context(state_on(record, storage, device)), optimizer(make(kind)) {
     RepeatingRecorder::replays = 0;
+  }
+  static std::unique_ptr<ContextState> state_on(testing::Record& record, const std::string& storage,
+                                                torch::Device device) {
+    auto state = testing::make_state(record, storage);
+    // A tensor on the GPU has an index, which a device without one would not equal.
+    state->run.device = device.is_cuda() ? torch::Device(torch::kCUDA, 0) : device;
+    return state;
   }
   lib::Optimizer& make(const std::string& kind) {
     if (kind == "SGD")
@@ -192,6 +200,49 @@ TEST_CASE("a step that a GPU cannot repeat is trained as usual, and the reason i
     }
     CHECK(same_bits(usual.weights(), graphed.weights()));
   }
+}
+
+TEST_CASE("a trial whose batches all differ in shape is trained as usual, and the reason is said") {
+  Training training;
+  GraphedStep step(training.context.state(), std::make_unique<RepeatingRecorder>(training.context.state()));
+  for (int number = 0; number <= GraphedStep::kMaxWarmUp; ++number) {
+    const int records = 2 + number % 3;
+    Batch batch{torch::ones({records, 6}), torch::zeros({records}, torch::kLong)};
+    step.train(batch, [&](Batch& one) { return training.train(one); });
+  }
+  CHECK(step.reason() == "3 batches of one shape in turn did not come");
+}
+
+TEST_CASE("a first batch of another shape does not keep the others from being repeated") {
+  Training training;
+  GraphedStep step(training.context.state(), std::make_unique<RepeatingRecorder>(training.context.state()));
+  for (int number = 8; number < 14; ++number) {
+    Batch batch = training.batch(number);
+    step.train(batch, [&](Batch& one) { return training.train(one); });
+  }
+  CHECK(step.repeats());
+}
+
+TEST_CASE("a GPU repeats a recorded step") {
+  if (!torch::cuda::is_available()) {
+    WARN("no GPU on this machine: nothing recorded");
+    return;
+  }
+  Training usual("Adam", torch::kCUDA), repeated("Adam", torch::kCUDA);
+  for (const bool repeats : {false, true}) {
+    Training& training = repeats ? repeated : usual;
+    torch::manual_seed(3);
+    GraphedStep step(training.context.state(), make_graph_recorder(torch::Device(torch::kCUDA, 0)));
+    for (int number = 0; number < kBatches; ++number) {
+      Batch batch = training.batch(number).map([](const Tensor& tensor) { return tensor.to(torch::kCUDA); });
+      const auto train = [&](Batch& one) { return training.train(one); };
+      repeats ? step.train(batch, train) : train(batch);
+    }
+    CHECK(step.reason().empty());
+    CHECK(step.repeats() == repeats);
+  }
+  const std::vector<Tensor> expected = usual.weights(), got = repeated.weights();
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(torch::allclose(expected[i], got[i], 1e-4, 1e-6));
 }
 
 TEST_CASE("trials whose steps cannot be recorded are named before they train") {

@@ -5,11 +5,10 @@
 
 #include <stdexcept>
 
+#include "harness/src/base/cuda_build.h"
 #include "harness/src/distributed/side_queue.h"
 
-// CPU packages of LibTorch contain the CUDA headers, too, but not the configuration that a CUDA build writes.
-#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)
-#define DET_HAS_CUDA 1
+#if DET_HAS_CUDA
 #include <c10/cuda/CUDAStream.h>
 #endif
 

@@ -6,15 +6,14 @@
 
 namespace det {
 
-/// State of a thread. Functions that decide on the CPU by values of a device do it on the device instead
-/// while `steps_on_device` is set, so that a recorded step and one that was not recorded give the same bits.
+/// State of a thread. While there is one, functions that decide on the CPU by values of a device do it on the
+/// device instead, so that a recorded step and one that was not recorded give the same bits.
 struct GraphMode {
-  bool steps_on_device = false;
   /// Kernels are recorded now and have no results yet.
   bool recording = false;
   static inline thread_local GraphMode* current = nullptr;  ///< null outside of such training
 
-  static bool on_device() { return current != nullptr && current->steps_on_device; }
+  static bool on_device() { return current != nullptr; }
   static bool is_recording() { return current != nullptr && current->recording; }
 };
 

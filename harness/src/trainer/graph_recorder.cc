@@ -1,8 +1,8 @@
 #include "harness/src/trainer/graph_recorder.h"
 
-// CPU packages of LibTorch contain the CUDA headers, too, but not the configuration that a CUDA build writes.
-#if __has_include(<c10/cuda/impl/cuda_cmake_macros.h>)
-#define DET_HAS_CUDA 1
+#include "harness/src/base/cuda_build.h"
+
+#if DET_HAS_CUDA
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>

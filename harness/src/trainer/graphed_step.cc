@@ -104,7 +104,6 @@ GraphedStep::GraphedStep(ContextState& state, std::unique_ptr<GraphRecorder> rec
     : state_(state), recorder_(std::move(recorder)) {
   for (std::size_t i = 0; i < state_.wrapped.optimizers.size(); ++i)
     state_.gradients.stepping[i].on_device = std::make_unique<DeviceStep>(*state_.wrapped.optimizers[i]);
-  mode_.steps_on_device = true;
   GraphMode::current = &mode_;
 }
 
@@ -125,9 +124,9 @@ Metrics GraphedStep::train(Batch& batch, const Train& train) {
         abandon("the metric " + name + " is a number of the CPU; return it as a tensor");
       } else if (!on_device) {
         abandon("a tensor of the batch is not on " + state_.run.device.str());
-      } else if (seen_ > 0 && !fits(batch)) {
-        // The length of the last batch of an epoch.
-      } else if (++seen_ == kWarmUp) {
+      } else if (++tried_ > kMaxWarmUp) {
+        abandon(std::to_string(kWarmUp) + " batches of one shape in turn did not come");
+      } else if (seen_ = fits(batch) ? seen_ + 1 : 1; seen_ == kWarmUp) {
         record(batch, train);
       } else {
         inputs_ = batch;

@@ -31,6 +31,8 @@ class GraphedStep {
   using Train = std::function<Metrics(Batch&)>;
   /// Batches that are trained as usual before the recording: libraries choose kernels and allocate in them.
   static constexpr int kWarmUp = 3;
+  /// Batches in which kWarmUp of one shape in turn must come.
+  static constexpr int kMaxWarmUp = 100;
 
   /// `state` has no graph_problem(), and outlives this object.
   GraphedStep(ContextState& state, std::unique_ptr<GraphRecorder> recorder);
@@ -59,7 +61,8 @@ class GraphedStep {
   std::unique_ptr<GraphRecorder> recorder_;
   GraphMode mode_;
   Stage stage_ = Stage::kWarmUp;
-  int seen_ = 0;     ///< batches of the warm-up
+  int tried_ = 0;    ///< batches of the warm-up
+  int seen_ = 0;     ///< the last ones of them with the shape of inputs_
   Batch inputs_;     ///< read by the recorded kernels
   Metrics outputs_;  ///< written by them
   std::string reason_;
