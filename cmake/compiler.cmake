@@ -4,6 +4,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # GCC reports false positives in inlined std::string code (bug 105651 and similar ones).
   add_compile_options(-Wno-restrict -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=stringop-overread)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 16)
+  # The same in std::vector and std::optional of strings.
+  add_compile_options(-Wno-error=free-nonheap-object -Wno-error=maybe-uninitialized)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   # The warning reports every function that returns a reference and takes a temporary as another argument.
   add_compile_options(-Wno-dangling-reference)

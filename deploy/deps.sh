@@ -20,7 +20,7 @@ build_packages=(
   file  # for cpack
 )
 test_packages=(
-  git openssh-client catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools fio libbenchmark-dev
+  git openssh-client catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools libsleef-dev fio libbenchmark-dev
   chromium python3
   python3-botocore
 )

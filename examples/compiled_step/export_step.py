@@ -24,9 +24,11 @@ import importlib
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 
 import torch
+from torch._inductor import config as inductor, cpu_vec_isa
 from torch._inductor.package import package_aoti
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -181,12 +183,30 @@ def max_pool_backward(gradient, images, kernel, stride, padding, dilation, ceil_
         hit = (place == largest) & free
         free = free & ~hit
         parts.append(torch.where(hit, gradient, 0))
-    windows = torch.stack(parts, -1).unflatten(-1, (size, size))
-    whole = windows.transpose(-2, -3).flatten(-2).flatten(-3, -2)
+    # Rows first, then the image: each part is written to its place, and nothing is copied afterwards.
+    lines = [torch.stack(parts[row * size:(row + 1) * size], -1).flatten(-2) for row in range(size)]
+    whole = torch.stack(lines, -2).flatten(-3, -2)
     return torch.nn.functional.pad(whole, (0, width - columns * size, 0, height - rows * size))
 
 
 FASTER = {torch.ops.aten.max_pool2d_with_indices_backward.default: max_pool_backward}
+
+
+@functools.cache
+def use_vector_instructions():
+    """Makes the compiler use AVX2 or the vector instructions of another processor: code without them is several times
+    slower. Debian's PyTorch fails its own check for them, which loads a library without those that it needs."""
+    inductor.cpp.simdlen = 256  # AVX2, which more machines have than AVX-512
+    if cpu_vec_isa.pick_vec_isa():
+        return
+    headers = subprocess.run(["c++", "-fsyntax-only", "-include", "sleef.h", "-x", "c++", "/dev/null"],
+                             capture_output=True, check=False)
+    if headers.returncode == 0:
+        inductor.cpp.vec_isa_ok = True
+        cpu_vec_isa.valid_vec_isa_list.cache_clear()
+    else:
+        print("The step is compiled without vector instructions, and is slower: sleef.h is missing (Debian's package "
+              "libsleef-dev).", file=sys.stderr)
 
 
 def compile_function(function, inputs):
@@ -194,6 +214,8 @@ def compile_function(function, inputs):
     # Code that was compiled for one thread computes wrong sums with several.
     torch.set_num_threads(max(2, torch.get_num_threads()))
     on_cpu = all(tensor.device.type == "cpu" for tensor in inputs)
+    if on_cpu:
+        use_vector_instructions()
     graph = make_fx(function, decomposition_table=FASTER if on_cpu else None)(*inputs)
 
     class Traced(torch.nn.Module):

@@ -53,8 +53,8 @@ void act(det::CoreContext& core, const std::string& scenario, const std::string&
   } else if (scenario == "preempt") {
     // The test interrupts the chief after it has printed "ready".
     std::cout << "ready" << std::endl;
-    int calls = 0;
-    while (!core.preempt().should_preempt()) ++calls;
+    while (!core.preempt().should_preempt()) {
+    }
     std::cout << "preempted" << std::endl;
   } else if (scenario == "upload") {
     upload(core, argument);

@@ -68,7 +68,8 @@ struct Bucket {
 /// A parameter with its hook and its place in a bucket.
 struct Slot {
   torch::Tensor parameter;
-  std::shared_ptr<torch::autograd::Node> accumulator;  ///< the parameter holds it weakly
+  /// The parameter holds it weakly.
+  decltype(torch::autograd::impl::grad_accumulator(std::declval<const torch::Tensor&>())) accumulator;
   std::uintptr_t hook = 0;
   std::size_t bucket = kNone, place = 0;
   bool reached = false;  ///< reached by this pass

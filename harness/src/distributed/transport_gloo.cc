@@ -243,6 +243,15 @@ class Exchange final : public gloo::rendezvous::Store {
   std::map<std::string, std::vector<char>> values_;
 };
 
+/// Connects all ranks. Newer versions of Gloo share the store, older ones take a reference.
+template <typename Context, typename Device>
+void connect(Context& context, const std::shared_ptr<Exchange>& exchange, Device& device) {
+  if constexpr (requires { context.connectFullMesh(exchange, device); })
+    context.connectFullMesh(exchange, device);
+  else
+    context.connectFullMesh(*exchange, device);
+}
+
 }  // namespace
 
 std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed) {
@@ -254,8 +263,7 @@ std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed) 
       const auto context =
           std::make_shared<gloo::rendezvous::Context>(distributed.rank(), distributed.size());
       context->setTimeout(kTimeout);
-      Exchange exchange(distributed);
-      context->connectFullMesh(exchange, device);
+      connect(*context, std::make_shared<Exchange>(distributed), device);
       connected = context;
     }
     return std::make_unique<GlooTransport>(distributed, Ring(std::move(contexts)));

@@ -1,7 +1,7 @@
 // Values at the pointer of a chart, and labels at the ends of its curves.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { longest, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
+import { areGathered, longest, placedLabels, roomFor, spread, widestApart } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -97,12 +97,14 @@ test('a curve that ends within the plot has its label there, in the order of the
     [
       ['4', 310, 34],
       ['1', 310, 46],
-      ['2', 132, 82],
-      ['3', 146, 82],
+      ['2', 132, 76],
+      ['3', 132, 88],
     ],
   );
-  // Ends at one point have no labels from four on.
-  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }))], 300, 200).length, 1);
+  // If all ends are at one point, there are no labels from four on.
+  const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
+  assert.equal(placedLabels(together, 300, 200).length, 0);
+  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...together], 300, 200).length, 5);
   // Far enough from each other they are beside their own ends.
   assert.deepEqual(placedLabels([{ text: '2', x: 120, y: 80 }, { text: '3', x: 122, y: 95 }], 300, 200).map(({ middle }) => middle), [80, 95]);
 });
@@ -129,4 +131,17 @@ test('a trial has one label, at the end of its longest curve, and many trials ha
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
   assert.equal(roomFor(['1', '123456789']), 0);
+});
+
+test('curves that end at one point have their labels where they are farthest apart', () => {
+  const at = (x: number, y: number) => ({ x, y });
+  const ends = [at(300, 100), at(299, 101), at(300, 102), at(290, 100)];
+  assert.ok(areGathered(ends));
+  assert.ok(!areGathered(ends.slice(1)));
+  assert.ok(!areGathered([...ends, at(300, 50)]));
+  assert.equal(widestApart([[10, 20, 30], [10, 30, 50], [10, 40, 70], [10, 11, 12]]), 2);
+  // Far apart, but two of them nearly at one height.
+  assert.equal(widestApart([[10, 11, 200], [10, 40, 70]]), 1);
+  // A curve that has not begun; nowhere apart.
+  assert.equal(widestApart([[10, undefined, 90], [10, 12, 14]]), undefined);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fifths } from '../../../webui-static/src/charts/paint';
-import { finer, isoLines, step, surface } from '../../../webui-static/src/charts/surface';
+import { isoLines, step, surface } from '../../../webui-static/src/charts/surface';
 import type { Trial } from '../../../webui-static/src/wire';
 
 // Samples of a plane that rises along x.
@@ -38,7 +38,12 @@ test('an empty search has an empty surface', () => {
   assert.ok(grid.flat().every((value) => value === undefined));
 });
 
-test('a finer grid has the corners of the given one and values between them; unknown corners stay unknown', () => {
-  assert.deepEqual(finer([[0, 2], [4, 6]], 2), [[0, 1, 2], [2, 3, 4], [4, 5, 6]]);
-  assert.deepEqual(finer([[0, undefined], [4, 6]], 1).flat().filter((value) => value !== undefined), []);
+test('between the corners that were computed the surface is interpolated, and ends where its samples are too far', () => {
+  const [all, part] = [surface(plane, 16, 16), surface(plane, 16, 16, 4)];
+  assert.equal(part.length, 17);
+  for (const at of [0, 4, 8, 16]) assert.ok(Math.abs((part[at]?.[at] ?? NaN) - (all[at]?.[at] ?? NaN)) < 1e-12);
+  assert.ok(Math.abs((part[6]?.[6] ?? NaN) - (all[6]?.[6] ?? NaN)) < 0.01);
+  // The end is found between the corners, not at one of them.
+  const ends = (times: number): number => surface([{ x: 0, y: 0, value: 3 }], 160, 160, times)[0]?.findIndex((value) => value === undefined) ?? -1;
+  assert.ok(Math.abs(ends(4) - ends(1)) <= 1, `${ends(4)} ${ends(1)}`);
 });

@@ -21,12 +21,15 @@ export function Menu({ label, isSet = false, children }: { label: string; isSet?
   );
 }
 
-// The weight of the past in the moving average of each curve.
-export function Smoothing({ value = 0 }: { value: number | undefined }) {
+// The weight of the past in the moving average of each curve. Without a choice each chart has its own: noisy curves of
+// several runs are smoothed.
+export function Smoothing({ value: chosen }: { value: number | undefined }) {
   const { setQuery } = useQuery();
+  const value = chosen ?? 0;
+  const title = chosen === undefined ? 'Automatic: noisy curves of several runs are smoothed' : `Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`;
   return (
-    <label class="smoothing" title={`Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`}>
-      <span>Smoothing</span>
+    <label class="smoothing" title={title}>
+      <span>{chosen === undefined ? 'Auto smoothing' : 'Smoothing'}</span>
       <input
         type="range"
         aria-label="Smoothing"
@@ -36,7 +39,14 @@ export function Smoothing({ value = 0 }: { value: number | undefined }) {
         value={value}
         onInput={(e) => setQuery({ smooth: e.currentTarget.value })}
       />
-      {value > 0 && <output>{value.toFixed(2)}</output>}
+      {chosen !== undefined && (
+        <>
+          <output>{value.toFixed(2)}</output>
+          <button type="button" class="plain" title="Smooth noisy curves only" onClick={() => setQuery({ smooth: '' })}>
+            Auto
+          </button>
+        </>
+      )}
     </label>
   );
 }

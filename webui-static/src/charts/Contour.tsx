@@ -7,7 +7,7 @@ import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { fifths, usePainting, type Painting } from './paint';
 import { metricOf, position, type Dimension } from './search';
-import { finer, isoLines, step, surface } from './surface';
+import { isoLines, step, surface, type Surface } from './surface';
 import { ticks } from './ticks';
 
 const HEIGHT = 296;
@@ -22,9 +22,9 @@ const APART = 72;
 // Pixels of a color in the key.
 const KEY_WIDTH = 52;
 const KEY_HEIGHT = 10;
-// Cells of the computed surface; drawn are FINER times as many in either direction.
-const COLUMNS = 60;
-const ROWS = 40;
+// Cells of the surface; the samples are looked at for each FINER-th corner.
+const COLUMNS = 240;
+const ROWS = 160;
 const FINER = 4;
 
 interface Props {
@@ -39,19 +39,17 @@ const nameOf = ({ name, kind }: Dimension): string => (kind === 'log' ? `${name}
 type Place = (part: number) => number;
 
 // The areas between the levels as paths, by shade. Cells of a row with the same step are one rectangle.
-function bands(grid: (number | undefined)[][], all: readonly number[], smallerIsBetter: boolean, along: Place, up: Place): string[] {
-  const fine = finer(grid, FINER);
-  const [columns, rows] = [COLUMNS * FINER, ROWS * FINER];
+function bands(grid: Surface, all: readonly number[], smallerIsBetter: boolean, along: Place, up: Place): string[] {
   const out: string[] = Array.from({ length: all.length + 1 }, () => '');
-  fine.slice(0, rows).forEach((row, at) => {
-    const steps = row.slice(0, columns).map((value) => (value === undefined ? undefined : step(value, all)));
-    for (let from = 0; from < columns; ) {
+  grid.slice(0, ROWS).forEach((row, at) => {
+    const steps = row.slice(0, COLUMNS).map((value) => (value === undefined ? undefined : step(value, all)));
+    for (let from = 0; from < COLUMNS; ) {
       let to = from + 1;
-      while (to < columns && steps[to] === steps[from]) to++;
+      while (to < COLUMNS && steps[to] === steps[from]) to++;
       const own = steps[from];
       const shade = own === undefined ? undefined : smallerIsBetter ? own : all.length - own;
-      const [left, right] = [along(from / columns), along(to / columns)].map((x) => x.toFixed(1));
-      if (shade !== undefined) out[shade] += `M${left},${up(at / rows).toFixed(1)}H${right}V${(up((at + 1) / rows) - 0.4).toFixed(1)}H${left}Z`;
+      const [left, right] = [along(from / COLUMNS), along(to / COLUMNS)].map((x) => x.toFixed(1));
+      if (shade !== undefined) out[shade] += `M${left},${up(at / ROWS).toFixed(1)}H${right}V${(up((at + 1) / ROWS) - 0.4).toFixed(1)}H${left}Z`;
       from = to;
     }
   });
@@ -122,7 +120,7 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
     const own = { trial, x: position(x, trial), y: position(y, trial), value };
     return value === undefined || Number.isNaN(own.x + own.y) ? [] : [{ ...own, value }];
   });
-  const grid = surface(scored, COLUMNS, ROWS);
+  const grid = surface(scored, COLUMNS, ROWS, FINER);
   const painting = usePainting(trials, smallerIsBetter);
   const all = [...new Set(fifths(trials, smallerIsBetter).slice(1, -1))].sort((a, b) => a - b);
   const yTicks = ticks(y, Y_TICKS);

@@ -156,15 +156,14 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         </span>
         <span class="panel-facts">
           <span>
-            {smooth ? 'a smooth mean of the runs nearby' : 'the mean of the runs in each cell'}
+            {smooth ? 'smoothed mean' : 'mean of each cell'}
             {!smooth && high > low && '; the stronger the color, the better'}
           </span>
         </span>
-      </figcaption>
-      <div class="controls">
+        <span class="spring" />
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}
-      </div>
+      </figcaption>
       {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
     </figure>
   );

@@ -303,7 +303,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
       ))}
       <p class="quiet search-note">
         {bracketed
-          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far.'
+          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far; its first report at or after the batches of a stage decides. A bar ends a trial that was stopped.'
           : 'Lines across: lengths at which trials ended.'}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>

@@ -15,11 +15,15 @@ const GAP = 10;
 const JOINED = 4;
 // Places above and below its end where a label within the plot is tried, in lines. One line further away is as bad as
 // this part of a curve behind the label.
-const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
-const FAR = 0.25;
-// This many curves that end at one point, in pixels, have no labels.
+const TRIED = [0, -1, 1, -2, 2, -3, 3];
+const FAR = 0.4;
+// Ends within the plot that are this close to each other share a column of labels.
+const NEAR = 24;
+// This many curves that end at one point, in pixels, have their labels where they are apart, or none.
 const COINCIDING = 4;
 const COINCIDENT = 3;
+// Pixels between curves from which on they are apart enough.
+const APART = 3 * LINE;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -37,6 +41,25 @@ export interface Label extends End {
   left: number; // of the text
   middle: number;
   isJoined: boolean; // by a line to its end, because it is apart from it
+}
+
+// Whether these ends are at one point, COINCIDING or more of them.
+export function areGathered(ends: readonly { y: number }[]): boolean {
+  const heights = ends.map(({ y }) => y);
+  return ends.length >= COINCIDING && Math.max(...heights) - Math.min(...heights) <= COINCIDENT;
+}
+
+// The column in which heights are farthest apart, the last one of equal ones: gaps beyond some lines of text are equal.
+// Undefined if they are less than half of a line apart there. A column without one of the heights is passed over.
+export function widestApart(columns: readonly (readonly (number | undefined)[])[]): number | undefined {
+  let [best, most] = [undefined as number | undefined, 0];
+  columns.forEach((heights, at) => {
+    const known = heights.filter((height) => height !== undefined).sort((a, b) => a - b);
+    if (known.length < heights.length) return;
+    const sum = known.slice(1).reduce((total, height, place) => total + Math.min(APART, height - (known[place] ?? height)), 0);
+    if (sum >= (LINE / 2) * (known.length - 1) && sum >= most) [best, most] = [at, sum];
+  });
+  return best;
 }
 
 // The end of each trial's longest curve, the first of equal ones.
@@ -68,9 +91,6 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// Ends within the plot that are this close to each other share a column of labels.
-const NEAR = 24;
-
 // The ends in columns from left to right, each from the top.
 function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
   const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < 1 ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
@@ -88,53 +108,35 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
 // The number of curves in a box of the plot, in pixels.
 type Behind = (left: number, right: number, top: number, bottom: number) => number;
 
-// Labels right of ends within the plot: those of ends that are close to each other are on one line.
-function inLines<T extends End>(own: readonly T[], edge: number): (T & Label)[] {
-  const lines: T[][] = [];
-  for (const end of own) {
-    const line = lines[lines.length - 1];
-    if (line && end.y - (line[line.length - 1]?.y ?? 0) < LINE) line.push(end);
-    else lines.push([end]);
-  }
-  return lines.flatMap((line) => {
-    const middle = line.reduce((sum, { y }) => sum + y, 0) / line.length;
-    let left = edge + GAP;
-    // In the order of the ends from left to right; the first one has the line to its end for all.
-    return [...line].sort((a, b) => a.x - b.x).map((end, at) => {
-      const label = { ...end, left, middle, isJoined: at === 0 };
-      left += CHARACTER * (end.text.length + 1);
-      return label;
-    });
-  });
-}
-
 // Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
-// the plot for shorter ones, with few curves behind them. A label within the plot that would cover another one at all
-// places near its end is left out.
+// the plot for shorter ones, each at the place near its end with the fewest curves behind it. A label within the plot
+// that would cover another one at all of these places is left out.
 export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, behind: Behind = () => 0): (T & Label)[] {
   const placed: (T & Label)[] = [];
-  const right = ({ left, text }: { left: number; text: string }): number => left + CHARACTER * text.length;
-  const isFree = (label: T & Label): boolean =>
+  const right = ({ left, text }: Label): number => left + CHARACTER * text.length;
+  const isFree = (label: Label): boolean =>
     label.middle >= LINE / 2 &&
     label.middle <= height - LINE / 2 &&
     placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
-  const cost = (labels: readonly (T & Label)[], lines: number): number =>
-    labels.reduce((sum, label) => sum + behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2), FAR * Math.abs(lines));
+  const crossed = (label: Label): number => behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2);
   for (const column of columnsOf(ends, width).reverse()) {
     // Labels of curves that end at one point would tell nothing.
-    const own = column.filter(({ y }) => column.filter((other) => Math.abs(other.y - y) <= COINCIDENT).length < COINCIDING);
-    if (own.length === 0) continue;
-    const edge = Math.max(...own.map(({ x }) => x));
+    if (areGathered(column)) continue;
+    const middles = spread(column.map(({ y }) => y), height);
+    const edge = Math.max(...column.map(({ x }) => x));
     const isBeside = edge >= width - EDGE;
-    const middles = spread(own.map(({ y }) => y), height);
-    const usual: (T & Label)[] = isBeside
-      ? own.map((end, place) => ({ ...end, left: width + GAP, middle: middles[place] ?? end.y, isJoined: Math.abs((middles[place] ?? end.y) - end.y) > JOINED }))
-      : inLines(own, edge);
-    const at = (lines: number): (T & Label)[] =>
-      usual.map((label) => ({ ...label, middle: label.middle + lines * LINE, isJoined: label.isJoined && (isBeside || lines !== 0 || label.left - label.x > 2 * GAP) }));
-    const tried = (isBeside ? [0] : TRIED).map((lines) => ({ labels: at(lines), lines })).filter(({ labels }) => labels.every(isFree));
-    const costs = tried.map(({ labels, lines }) => (tried.length === 1 ? 0 : cost(labels, lines)));
-    placed.push(...(tried[costs.indexOf(Math.min(...costs))]?.labels ?? at(0).filter(isFree)));
+    column.forEach((end, place) => {
+      const label = (lines: number): T & Label => {
+        const middle = (middles[place] ?? end.y) + lines * LINE;
+        const left = (isBeside ? width : edge) + GAP;
+        return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && left - end.x > 2 * GAP) };
+      };
+      const tried = (isBeside ? [0] : TRIED).map((lines) => ({ label: label(lines), lines })).filter((one) => isFree(one.label));
+      const costs = tried.map((one) => (tried.length === 1 ? 0 : crossed(one.label) + FAR * Math.abs(one.lines)));
+      const best = tried[costs.indexOf(Math.min(...costs))];
+      if (best) placed.push(best.label);
+      else if (isBeside) placed.push(label(0));
+    });
   }
   return placed;
 }
@@ -174,15 +176,33 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number 
   return undefined;
 }
 
+// Places of the x axis that are looked at for one where curves are apart.
+const LOOKED_AT = 60;
+
+// The points of these curves, by their series, where they are farthest apart; [] if they are nowhere.
+function pointsApart(plot: uPlot, series: readonly number[]): { x: number; y: number }[] {
+  const [from, to] = plot.series[0]?.idxs ?? [0, 0];
+  const places = Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT));
+  const heights = (at: number): (number | undefined)[] =>
+    series.map((one) => plot.data[one]?.[at]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y')));
+  const best = places[widestApart(places.map(heights)) ?? -1];
+  return best === undefined ? [] : heights(best).map((y) => ({ x: plot.valToPos(plot.data[0][best] ?? 0, 'x'), y: y ?? 0 }));
+}
+
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
-// While one is pointed at, the others have no labels there. `tags` and `colors` are by place.
+// `tags` and `colors` are by place.
 export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
-  const found = series.flatMap(({ place }, at) => {
-    const end = endOf(plot, at + 1);
-    return end ? [{ ...end, place, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
-  });
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
+  const found = series.flatMap(({ place }, at) => {
+    const end = endOf(plot, at + 1);
+    return end ? [{ ...end, at: at + 1, place, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
+  });
+  const ends = longest(found);
+  const shown = columnsOf(ends, bbox.width / ratio).flatMap((column) => {
+    const points = areGathered(column) ? pointsApart(plot, column.map(({ at }) => at)) : [];
+    return column.map((end, place) => ({ ...end, ...points[place] }));
+  });
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -190,13 +210,12 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
-  for (const label of placedLabels(longest(found), bbox.width / ratio, bbox.height / ratio, curvesBehind(plot, series.length))) {
+  for (const label of placedLabels(shown, bbox.width / ratio, bbox.height / ratio, curvesBehind(plot, series.length))) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
     const isBeside = label.left > bbox.width / ratio;
-    if (!isBeside && label.alpha < 1) continue;
     if (!isBeside) {
       ctx.beginPath();
       ctx.arc(label.x, label.y, END_DOT, 0, 2 * Math.PI);

@@ -219,10 +219,23 @@ export function smooth(y: readonly (number | null)[], weight: number): (number |
   });
 }
 
-// The mean of the moving averages from both ends: it does not lag behind a curve that falls or rises.
+// The mean of all values, each weighted by `weight` to the power of its distance: it does not lag behind a curve that
+// falls or rises, and the last value counts as much in it as those before it.
 export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
-  const back = smooth([...y].reverse(), weight).reverse();
-  return smooth(y, weight).map((value, at) => (value === null ? null : (value + (back[at] ?? value)) / 2));
+  // Weighted sums of the values up to each one, and of their weights; the same from the other end.
+  const sums = (values: readonly (number | null)[]): { sum: number; mass: number }[] => {
+    let [sum, mass] = [0, 0];
+    return values.map((value) => {
+      if (value !== null) [sum, mass] = [weight * sum + value, weight * mass + 1];
+      return { sum, mass };
+    });
+  };
+  const past = sums(y);
+  const future = sums([...y].reverse()).reverse();
+  return y.map((value, at) => {
+    const [before, after] = [past[at], future[at]];
+    return value === null || !before || !after ? null : (before.sum + after.sum - value) / (before.mass + after.mass - 1);
+  });
 }
 
 // The range of batches between two axis positions, over all series of a panel.

@@ -12,19 +12,36 @@ const REACH = 0.09;
 // Least sum of influences at a place with a value: further from all trials nothing is known.
 const LEAST = 0.11;
 
-// Values at the corners of a grid of `columns` × `rows` cells, by rows from y = 0; undefined far from all samples.
-// The mean of all samples, each weighted by a Gaussian of its distance (Nadaraya, On Estimating Regression, 1964).
-export function surface(samples: readonly Sample[], columns: number, rows: number): (number | undefined)[][] {
-  return Array.from({ length: rows + 1 }, (_, row) =>
-    Array.from({ length: columns + 1 }, (__, column) => {
+// Numbers at the corners of a grid of cells, by rows from y = 0.
+type Grid = readonly (readonly number[])[];
+// The same with places where nothing is known.
+export type Surface = readonly (readonly (number | undefined)[])[];
+
+// The surface of `columns` × `rows` cells, computed for each `times`-th corner and interpolated between these: undefined
+// far from all samples. The mean of all samples, each weighted by a Gaussian of its distance (Nadaraya, On Estimating
+// Regression, 1964).
+export function surface(samples: readonly Sample[], columns: number, rows: number, times = 1): Surface {
+  const sums: number[][] = [];
+  const weights: number[][] = [];
+  for (let row = 0; row <= rows / times; row++) {
+    const own = Array.from({ length: columns / times + 1 }, (_, column) => {
       let [weight, sum] = [0, 0];
       for (const one of samples) {
-        const [dx, dy] = [one.x - column / columns, one.y - row / rows];
-        const own = Math.exp(-(dx * dx + dy * dy) / (2 * REACH * REACH));
-        weight += own;
-        sum += own * one.value;
+        const [dx, dy] = [one.x - (column * times) / columns, one.y - (row * times) / rows];
+        const influence = Math.exp(-(dx * dx + dy * dy) / (2 * REACH * REACH));
+        weight += influence;
+        sum += influence * one.value;
       }
-      return weight < LEAST ? undefined : sum / weight;
+      return [weight, sum] as const;
+    });
+    weights.push(own.map(([weight]) => weight));
+    sums.push(own.map(([, sum]) => sum));
+  }
+  const [whole, weight] = [finer(sums, times), finer(weights, times)];
+  return whole.map((line, row) =>
+    line.map((sum, column) => {
+      const own = weight[row]?.[column] ?? 0;
+      return own < LEAST ? undefined : sum / own;
     }),
   );
 }
@@ -38,7 +55,7 @@ interface Segment {
 
 // The lines on which the surface has a value: marching squares, interpolated along the edges of cells. Cells with an
 // unknown corner are left out.
-export function isoLines(grid: readonly (readonly (number | undefined)[])[], level: number): Segment[] {
+export function isoLines(grid: Surface, level: number): Segment[] {
   const rows = grid.length - 1;
   const columns = (grid[0]?.length ?? 1) - 1;
   const out: Segment[] = [];
@@ -63,16 +80,15 @@ export function isoLines(grid: readonly (readonly (number | undefined)[])[], lev
 }
 
 // The grid with `times` × `times` cells in place of each, interpolated between its corners.
-export function finer(grid: readonly (readonly (number | undefined)[])[], times: number): (number | undefined)[][] {
+function finer(grid: Grid, times: number): number[][] {
   const rows = (grid.length - 1) * times;
   const columns = ((grid[0]?.length ?? 1) - 1) * times;
   return Array.from({ length: rows + 1 }, (_, row) =>
     Array.from({ length: columns + 1 }, (__, column) => {
       const [top, left] = [Math.min(grid.length - 2, Math.floor(row / times)), Math.min(columns / times - 1, Math.floor(column / times))];
       const [down, right] = [row / times - top, column / times - left];
-      const [a, b, c, d] = [grid[top]?.[left], grid[top]?.[left + 1], grid[top + 1]?.[left], grid[top + 1]?.[left + 1]];
-      if (a === undefined || b === undefined || c === undefined || d === undefined) return undefined;
-      return (1 - down) * ((1 - right) * a + right * b) + down * ((1 - right) * c + right * d);
+      const at = (y: number, x: number): number => grid[y]?.[x] ?? 0;
+      return (1 - down) * ((1 - right) * at(top, left) + right * at(top, left + 1)) + down * ((1 - right) * at(top + 1, left) + right * at(top + 1, left + 1));
     }),
   );
 }

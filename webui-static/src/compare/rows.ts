@@ -214,11 +214,11 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-// "Experiment 2 leads accuracy by 0.00001"; "" without two values of one metric.
 // The name of a subject within a sentence and at its begin.
 const namesOf = ({ name, path, experiment }: Subject): { name: string; opening: string } =>
   path === 'experiment' && experiment.name ? { name: experiment.name, opening: experiment.name } : { name, opening: capital(name) };
 
+// "Experiment 2 leads accuracy by 0.00001, before experiment 7"; "" without two values of one metric.
 export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
   const objective = all[0]?.experiment.searcherMetric ?? '';
   if (objective === '' || all.some(({ experiment }) => experiment.searcherMetric !== objective)) return '';
@@ -235,7 +235,8 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
     if (tied.length === known.length) return `${known.length === 2 ? 'Both' : 'All'} reach ${objective} ${first.text}`;
     return `${tied.length === 2 ? `${first.opening} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
-  return `${first.opening} leads ${objective} by ${signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1)}`;
+  const lead = signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1);
+  return `${first.opening} leads ${objective} by ${lead}${known.length > 2 ? `, before ${second.name}` : ''}`;
 }
 
 // Rows that differ, in the sections that have some.

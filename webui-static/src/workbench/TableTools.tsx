@@ -127,7 +127,7 @@ function Groups({ kind, view, names, change }: Props) {
               </li>
             ))}
           </ul>
-          <p class="quiet">A group shows mean ± deviation; its curves become one with a band.</p>
+          <p class="quiet">A group shows mean ± deviation of metrics and the range of hyperparameters; its curves become one with a band.</p>
         </>
       )}
     </Menu>

@@ -12,7 +12,7 @@ import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
-import { groupsOf, type Group } from './groups';
+import { groupsOf, inGroups, type Group } from './groups';
 import { heatOf } from './heat';
 import { Panels, PanelSelect } from './Panels';
 import { onPhone } from '../phone';
@@ -48,9 +48,6 @@ interface Props {
   bulk?: ComponentChildren; // actions on selected rows
   search?: ComponentChildren; // the panels of the search
 }
-
-// Room for the deviation of a group.
-const DEVIATION_WIDTH = 56;
 
 // The order of experiments without another one.
 const NEWEST_FIRST: readonly Sort[] = [{ column: 'id', descending: true }];
@@ -209,7 +206,7 @@ export function Workbench(props: Props) {
     .filter((one): one is Column => one !== undefined)
     .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
     .map((one) => (oneMetric && props.objective && loaded.length === source.rows.total ? withBest(one, loaded, props.objective.smallerIsBetter) : one))
-    .map((one) => (groups.length > 0 && one.number && one.key !== 'id' ? { ...one, deviating: true, width: one.width + DEVIATION_WIDTH } : one));
+    .map((one) => inGroups(one, groups));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));
     if (!ids.delete(run.id)) ids.add(run.id);

@@ -16,7 +16,7 @@ export interface Column {
   width: number; // pixels
   number?: boolean;
   text?: (value: number) => string; // with the decimal places of the column
-  deviating?: boolean; // has room for the deviations of groups
+  inGroup?: 'mean' | 'range'; // what a row of a group shows: mean ± deviation of results, the range of hyperparameters
   class?: string; // of its cells
   beside?: Column | undefined; // the column whose values are part of this one's cells
   of?: RunKind; // only in tables of these
@@ -64,6 +64,7 @@ function Title({ run, alike = NONE }: { run: Run; alike?: ReadonlySet<string> })
       <a href={paths.experiment(experiment.id)} title={text} aria-label={experiment.name ? text : undefined}>
         {alike.has(text) ? <Name text={text} /> : <Name text={text} end="" />}
       </a>
+      {kind === 'experiment' && experiment.numTrials > 1 && <span class="quiet trials-of" title={`The best of ${experiment.numTrials} trials`}>×{experiment.numTrials}</span>}
       {kind === 'experiment' && experiment.archived && <Archived />}
     </span>
   );
@@ -196,6 +197,7 @@ const CELL_CHARACTER = 8;
 const HEAD_CHARACTER = 7;
 const PADDING = 24;
 const ARROW = 14;
+export const cellWidth = (text: string): number => PADDING + CELL_CHARACTER * text.length;
 // Pixels of the longest values of a metric, such as -1.234e-5, and most of its name.
 const METRIC_LEAST = PADDING + 9 * CELL_CHARACTER;
 const METRIC_MOST = 200;

@@ -1,5 +1,6 @@
-// Groups of runs with equal values in some columns; mean and deviation of a column in a group. Pure.
-import { valueText } from './columns';
+// Groups of runs with equal values in some columns, and what their rows show of a column. Pure.
+import { metric } from '../format';
+import { cellWidth, valueText, type Column } from './columns';
 import { numberOf, valueOf, type Run } from './runs';
 import type { Sort } from './view';
 
@@ -74,3 +75,23 @@ export function deviationText(deviation: number): string {
 // Those of a column; undefined if no run has a number there.
 export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
   spreadOf(runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined));
+
+// The range of a column, "0.001–0.1", or its only value; '' if no run has a number there.
+export function rangeText(runs: readonly Run[], column: string): string {
+  const values = runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined);
+  if (values.length === 0) return '';
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
+}
+
+// Room for a deviation beside a mean, and the most that a range has.
+const DEVIATION_WIDTH = 56;
+const MAX_RANGE_WIDTH = 200;
+
+// The column with room for what the rows of groups show.
+export function inGroups(one: Column, groups: readonly Group[]): Column {
+  if (groups.length === 0 || !one.number || one.key === 'id') return one;
+  if (!one.key.startsWith('hp.')) return { ...one, inGroup: 'mean', width: one.width + DEVIATION_WIDTH };
+  const widest = Math.max(...groups.map(({ runs }) => cellWidth(rangeText(runs, one.key))));
+  return { ...one, inGroup: 'range', width: Math.min(MAX_RANGE_WIDTH, Math.max(one.width, widest)) };
+}

@@ -6,7 +6,7 @@ import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
 import { onPhone } from '../phone';
 import type { Column } from './columns';
-import { deviationText, spread, type Group } from './groups';
+import { deviationText, rangeText, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
 import { hasCurves, hovered, trialOf } from './selection';
@@ -46,7 +46,7 @@ function pinned({ columns, pins, chosen }: Placed, key: string): { left: string 
 const pinClass = ({ columns, pins }: Placed, key: string): string =>
   !pins.includes(key) ? '' : columns.filter((one) => pins.includes(one.key)).slice(-1)[0]?.key === key ? 'pinned pinned-last' : 'pinned';
 
-const numberClass = ({ number, deviating }: Column): string => (number ? (deviating ? 'number deviating' : 'number') : '');
+const numberClass = ({ number, inGroup }: Column): string => (number ? (inGroup === 'mean' ? 'number deviating' : 'number') : '');
 
 export interface HeadProps extends Placed {
   sorts: readonly Sort[];
@@ -225,7 +225,8 @@ export function RunRow(props: RunRowProps) {
   );
 }
 
-function Mean({ group, column }: { group: Group; column: Column }) {
+function Summary({ group, column }: { group: Group; column: Column }) {
+  if (column.inGroup === 'range') return <>{rangeText(group.runs, column.key)}</>;
   const own = column.number && column.key !== 'id' ? spread(group.runs, column.key) : undefined;
   if (!own) return null;
   return (
@@ -242,7 +243,7 @@ interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' |
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
 }
 
-// A group: its label over the first columns, then mean ± deviation of numeric ones.
+// A group: its label over the first columns, then mean ± deviation of results and ranges of hyperparameters.
 export function GroupRow({ group, index, columns, closed, shown, colorOf, height }: GroupRowProps) {
   const color = group.runs.some(({ id }) => shown.has(id)) ? colorOf(group.runs[0]?.id ?? 0) : undefined;
   const open = !closed.value.has(group.key);
@@ -266,14 +267,14 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
           <span class="quiet">{group.runs.length}</span>
           {beside && (
             <span class="value">
-              <Mean group={group} column={beside} />
+              <Summary group={group} column={beside} />
             </span>
           )}
         </span>
       </th>
       {columns.slice(named).map((column) => (
         <td key={column.key} class={numberClass(column)}>
-          <Mean group={group} column={column} />
+          <Summary group={group} column={column} />
         </td>
       ))}
     </tr>
