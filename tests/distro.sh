@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 usage: tests/distro.sh SUITE ROOT STEP...
-  SUITE  bookworm or trixie
+  SUITE  bookworm, trixie, or sid (Debian unstable)
   ROOT   directory of the Debian; made when absent, used again when there
   STEP   quickstart        deploy/quickstart.sh, build included
          packages          makes the .deb files of the build of `quickstart`, then deploy/quickstart.sh --from-packages
@@ -14,6 +14,7 @@ usage: tests/distro.sh SUITE ROOT STEP...
          services          the units of these packages under a systemd of their own: MNIST, an upgrade, a removal
          cuda [--all]      tests/cuda/run.sh with LibTorch for CUDA, which takes 7 GB of ROOT; only trixie; the last
                            step. Not in a ROOT of other steps: both kinds of LibTorch exclude each other.
+         torch             tests/torch/run.sh: the training library with the LibTorch of this Debian; the last step
          tests [SUITE...]  tests/run.sh; the last step
 TEXT
 }
@@ -207,6 +208,11 @@ while [ $# -gt 0 ]; do
       # Without a GPU nothing calls cuDNN; the suite has a stand-in.
       timed inside env DET_CUDNN=none /src/deploy/deps.sh --cuda test
       timed inside /src/tests/cuda/run.sh "$@"
+      break
+      ;;
+    torch)
+      timed inside /src/deploy/deps.sh test
+      timed inside /src/tests/torch/run.sh
       break
       ;;
     tests) shift; timed inside /src/tests/run.sh "$@"; break ;;

@@ -2,14 +2,16 @@
 # Installs what tests need, builds, runs every test and ends with `N passed, N failed`.
 # Suites: unit (release) · asan (pure rooms under ASan + UBSan) · tidy (house rules) · e2e (real processes) ·
 # adversary (real processes, attacked) · chaos (real processes, killed) · engines (a real Slurm) · browser ·
-# seeds (the seed documents' configurations and steps) · cuda (a build with LibTorch for CUDA, in a Debian 13 of its own).
+# seeds (the seed documents' configurations and steps) · cuda (a build with LibTorch for CUDA, in a Debian 13 of its own) ·
+# torch (the newest LibTorch, in a Debian unstable of its own).
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--long] [SUITE…]
-  SUITE   unit, asan, tidy, e2e, seeds, adversary, chaos, engines, browser, cuda (default: all but cuda; engines
-          only for root). seeds needs ../shared/seeds and ../shared/data. cuda downloads 2.6 GB, once.
+  SUITE   unit, asan, tidy, e2e, seeds, adversary, chaos, engines, browser, cuda, torch (default: all but cuda and
+          torch; engines only for root). seeds needs ../shared/seeds and ../shared/data. cuda downloads 2.6 GB,
+          torch 1 GB, once.
   --long  adds the hours-long kind: more simulator seeds, more kills, fuzzing, the examples on real data
 TEXT
 }
@@ -20,7 +22,7 @@ suites=() long=0
 for argument in "$@"; do
   case "$argument" in
     --long) long=1 ;;
-    unit | asan | tidy | e2e | seeds | adversary | chaos | engines | browser | cuda) suites+=("$argument") ;;
+    unit | asan | tidy | e2e | seeds | adversary | chaos | engines | browser | cuda | torch) suites+=("$argument") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown suite $argument" >&2; usage >&2; exit 2 ;;
   esac
@@ -196,6 +198,10 @@ fi
 if wants cuda; then
   # The last commit, in a root that is kept for the next run.
   DET_TEST_TIMEOUT=10800 suite_program cuda tests/distro.sh trixie "${DET_CUDA_ROOT:-$root/build/cuda-root}" cuda --all
+fi
+
+if wants torch; then
+  DET_TEST_TIMEOUT=10800 suite_program torch tests/distro.sh sid "${DET_TORCH_ROOT:-$root/build/torch-root}" torch
 fi
 if wants browser; then
   run_program webui-pages node tests/webui/pages_test.mjs build/release &

@@ -97,7 +97,7 @@ export const manyCurves = (figure) => [
     async () => {
       await page.goto(address(`&drawn=${EXPERIMENT}`));
       const chart = page.locator('figure[data-panel="loss"]');
-      const first = chart.getByRole('button', { name: /^↑ from 2/ });
+      const first = chart.getByRole('button', { name: /^starts at 2/ });
       await first.click();
       await until(() => location.search.includes('y=all'));
       await first.waitFor({ state: 'detached' });

@@ -43,7 +43,7 @@ function Choice({ text, title, other }: { text: string; title: string; other: Re
 // The first values that are out of sight.
 function Beyond({ range, beyond }: Focus) {
   const isAbove = beyond > range[1];
-  const text = `${isAbove ? '↑' : '↓'} from ${metric(Number(beyond.toPrecision(3)))}`;
+  const text = `starts at ${metric(Number(beyond.toPrecision(3)))}`;
   return <Choice text={text} title={`The first values are ${isAbove ? 'above' : 'below'} the plot. Click to show all.`} other={{ y: 'all' }} />;
 }
 

@@ -201,7 +201,7 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   const ends = longest(found);
   const shown = columnsOf(ends, bbox.width / ratio).flatMap((column) => {
     const points = areGathered(column) ? pointsApart(plot, column.map(({ at }) => at)) : [];
-    return column.map((end, place) => ({ ...end, ...points[place] }));
+    return column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
   });
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
@@ -216,7 +216,7 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
     ctx.fillStyle = ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
     const isBeside = label.left > bbox.width / ratio;
-    if (!isBeside) {
+    if (!isBeside && label.isEnd) {
       ctx.beginPath();
       ctx.arc(label.x, label.y, END_DOT, 0, 2 * Math.PI);
       ctx.fill();

@@ -219,22 +219,38 @@ export function smooth(y: readonly (number | null)[], weight: number): (number |
   });
 }
 
-// The mean of all values, each weighted by `weight` to the power of its distance: it does not lag behind a curve that
-// falls or rises, and the last value counts as much in it as those before it.
+// Sums over values of one side of each value, itself included: of w^k, k w^k, k^2 w^k, w^k y and k w^k y, with the distance
+// k of each value in points.
+interface Moments {
+  mass: number;
+  first: number;
+  second: number;
+  sum: number;
+  tilt: number;
+}
+
+function momentsOf(y: readonly (number | null)[], weight: number): Moments[] {
+  let own: Moments = { mass: 0, first: 0, second: 0, sum: 0, tilt: 0 };
+  return y.map((value) => {
+    const { mass, first, second, sum, tilt } = own;
+    if (value !== null)
+      own = { mass: weight * mass + 1, first: weight * (first + mass), second: weight * (second + 2 * first + mass), sum: weight * sum + value, tilt: weight * (tilt + sum) };
+    return own;
+  });
+}
+
+// Each value replaced by the height of the line through the values around it, weighted by `weight` to the power of their
+// distance (local linear regression, Cleveland, JASA 74, 1979): it does not lag behind a curve that falls or rises, also
+// at its ends.
 export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
-  // Weighted sums of the values up to each one, and of their weights; the same from the other end.
-  const sums = (values: readonly (number | null)[]): { sum: number; mass: number }[] => {
-    let [sum, mass] = [0, 0];
-    return values.map((value) => {
-      if (value !== null) [sum, mass] = [weight * sum + value, weight * mass + 1];
-      return { sum, mass };
-    });
-  };
-  const past = sums(y);
-  const future = sums([...y].reverse()).reverse();
+  const past = momentsOf(y, weight);
+  const future = momentsOf([...y].reverse(), weight).reverse();
   return y.map((value, at) => {
     const [before, after] = [past[at], future[at]];
-    return value === null || !before || !after ? null : (before.sum + after.sum - value) / (before.mass + after.mass - 1);
+    if (value === null || !before || !after) return null;
+    const [mass, first, second] = [before.mass + after.mass - 1, after.first - before.first, before.second + after.second];
+    const determinant = mass * second - first * first;
+    return determinant <= 0 ? value : (second * (before.sum + after.sum - value) - first * (after.tilt - before.tilt)) / determinant;
   });
 }
 
