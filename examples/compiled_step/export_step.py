@@ -23,6 +23,7 @@ import hashlib
 import importlib
 import json
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -199,6 +200,8 @@ def use_vector_instructions():
     inductor.cpp.simdlen = 256  # AVX2, which more machines have than AVX-512
     if cpu_vec_isa.pick_vec_isa():
         return
+    if not shutil.which("c++"):
+        sys.exit("c++ is missing: the export needs a C++ compiler (Debian's package g++)")
     headers = subprocess.run(["c++", "-fsyntax-only", "-include", "sleef.h", "-x", "c++", "/dev/null"],
                              capture_output=True, check=False)
     if headers.returncode == 0:

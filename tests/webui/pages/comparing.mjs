@@ -65,6 +65,8 @@ export const comparing = [
       await until(() => location.search.includes('smooth=0.9'));
       await plot.hover({ position: { x: width * 0.25, y: 80 } });
       await hovered.locator('td.quiet').first().waitFor();
+      await page.getByRole('button', { name: 'Auto', exact: true }).click();
+      await until(() => !location.search.includes('smooth='));
       await page.getByLabel('Smoothing').fill('0');
     },
   ],

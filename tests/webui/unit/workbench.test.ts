@@ -7,7 +7,7 @@ import { front, history, points, readGoals, writeGoals, type Goal } from '../../
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
 import { column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
-import { deviationText, groupsOf, spread } from '../../../webui-static/src/workbench/groups';
+import { deviationText, groupsOf, inGroups, rangeText, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
@@ -31,6 +31,18 @@ test('runs with equal values are a group; its numbers have a mean and a deviatio
   assert.equal(spread(groups[1]?.runs ?? [], 'searcherMetricsVal'), undefined);
   assert.deepEqual(spread(groups[2]?.runs ?? [], 'searcherMetricsVal'), { count: 1, mean: 9, deviation: 0 });
   assert.deepEqual(groupsOf(runs, []), []);
+});
+
+test('a row of a group has the range of a hyperparameter, and room for it', () => {
+  const runs = [run(1, { act: 'relu', lr: 0.0003 }), run(2, { act: 'relu', lr: 0.003 }), run(3, { act: 'gelu', lr: 0.001 }), run(4, { act: 'none' })];
+  const groups = groupsOf(runs, ['hp.act']);
+  assert.deepEqual(groups.map((group) => rangeText(group.runs, 'hp.lr')), ['0.0003–0.003', '0.001', '']);
+  const of = (key: string): Column => ({ ...(column(key, 'trial') as Column), width: 60 });
+  assert.equal(inGroups(of('hp.lr'), groups).inGroup, 'range');
+  assert.ok(inGroups(of('hp.lr'), groups).width > 8 * '0.0003–0.003'.length);
+  assert.equal(inGroups(of('searcherMetricsVal'), groups).inGroup, 'mean');
+  assert.equal(inGroups(of('id'), groups).inGroup, undefined);
+  assert.equal(inGroups(of('hp.lr'), []).width, 60);
 });
 
 test('a deviation has two digits', () => {

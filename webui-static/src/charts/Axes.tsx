@@ -28,7 +28,7 @@ export function Smoothing({ value: chosen }: { value: number | undefined }) {
   const value = chosen ?? 0;
   const title = chosen === undefined ? 'Automatic: noisy curves of several runs are smoothed' : `Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`;
   return (
-    <label class="smoothing" title={title}>
+    <div class="smoothing" title={title}>
       <span>{chosen === undefined ? 'Auto smoothing' : 'Smoothing'}</span>
       <input
         type="range"
@@ -47,7 +47,7 @@ export function Smoothing({ value: chosen }: { value: number | undefined }) {
           </button>
         </>
       )}
-    </label>
+    </div>
   );
 }
 

@@ -78,20 +78,25 @@ export const spread = (runs: readonly Run[], column: string): Spread | undefined
 
 // The range of a column, "0.001–0.1", or its only value; '' if no run has a number there.
 export function rangeText(runs: readonly Run[], column: string): string {
-  const values = runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined);
-  if (values.length === 0) return '';
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  return low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
+  let [low, high] = [Infinity, -Infinity];
+  for (const run of runs) {
+    const value = numberOf(run, column);
+    if (value !== undefined) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  }
+  return low > high ? '' : low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
 }
 
-// Room for a deviation beside a mean, and the most that a range has.
+// Room for a deviation beside a mean, and the most that a range has. Groups whose ranges decide the width of a column,
+// which is called for each drawing of the table, and runs of each of them.
 const DEVIATION_WIDTH = 56;
 const MAX_RANGE_WIDTH = 200;
+const SAMPLED_GROUPS = 20;
+const SAMPLED_RUNS = 50;
 
 // The column with room for what the rows of groups show.
 export function inGroups(one: Column, groups: readonly Group[]): Column {
   if (groups.length === 0 || !one.number || one.key === 'id') return one;
   if (!one.key.startsWith('hp.')) return { ...one, inGroup: 'mean', width: one.width + DEVIATION_WIDTH };
-  const widest = Math.max(...groups.map(({ runs }) => cellWidth(rangeText(runs, one.key))));
+  const widest = Math.max(...groups.slice(0, SAMPLED_GROUPS).map(({ runs }) => cellWidth(rangeText(runs.slice(0, SAMPLED_RUNS), one.key))));
   return { ...one, inGroup: 'range', width: Math.min(MAX_RANGE_WIDTH, Math.max(one.width, widest)) };
 }
