@@ -1,5 +1,5 @@
-// What changes all the time is requested and drawn on common beats, so that a table and its charts are of one moment and
-// the page is laid out once.
+// Live data is requested and drawn on common beats, so that a table and its charts are of one moment and the page is laid
+// out once.
 
 // Running durations and the progress of rows are drawn once in this time.
 export const BEAT_MS = 1000;
