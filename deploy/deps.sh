@@ -20,9 +20,11 @@ build_packages=(
   libseccomp-dev libssh-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
   file  # for cpack
 )
-torch_packages=(catch2 python3 python3-torch python3-torchvision python3-setuptools libsleef-dev)
+torch_packages=(
+  catch2 python3 python3-torch python3-torchvision python3-setuptools python3-botocore libsleef-dev
+)
 test_packages=(
-  "${torch_packages[@]}" git openssh-client clang-format clang-tidy fio libbenchmark-dev chromium python3-botocore
+  "${torch_packages[@]}" git openssh-client clang-format clang-tidy fio libbenchmark-dev chromium
 )
 engines_packages=(
   python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
