@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Debian packages for building, running and testing.
-# Usage: deploy/deps.sh build|test|engines Installs missing packages without prompting. Idempotent. engines:
+# Usage: deploy/deps.sh build|test|torch|engines  Installs missing packages without prompting. Idempotent. torch: to
+#                                          build and test the training library alone, without the web UI. engines:
 #                                          Slurm, podman, and Go with what renders a Helm chart, for tests.
 #        deploy/deps.sh --cuda [build|test] The same with LibTorch for CUDA, NCCL and the CUDA toolkit. Needs
 #                                          Debian 13. Adds contrib and non-free to APT's sources. Downloads
@@ -19,10 +20,11 @@ build_packages=(
   libseccomp-dev libssh-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq
   file  # for cpack
 )
+torch_packages=(
+  catch2 python3 python3-torch python3-torchvision python3-setuptools python3-botocore libsleef-dev
+)
 test_packages=(
-  git openssh-client catch2 clang-format clang-tidy python3-torch python3-torchvision python3-setuptools libsleef-dev fio libbenchmark-dev
-  chromium python3
-  python3-botocore
+  "${torch_packages[@]}" git openssh-client clang-format clang-tidy fio libbenchmark-dev chromium
 )
 engines_packages=(
   python3 munge slurmctld slurmd slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin
@@ -76,14 +78,15 @@ files=()
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;
   test)  wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  torch) wanted=("${build_packages[@]}" "${torch_packages[@]}") ;;
   engines) wanted=("${engines_packages[@]}") ;;
   files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux) ;;
-  *) echo "usage: deploy/deps.sh build|test|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
+  *) echo "usage: deploy/deps.sh build|test|torch|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
 esac
 
 # Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
-if [ "${#files[@]}" -eq 0 ] && [ "$1" != engines ] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
+if [ "${#files[@]}" -eq 0 ] && [[ $1 =~ ^(build|test)$ ]] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
   wanted+=(nodejs npm)
 fi
 

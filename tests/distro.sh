@@ -211,7 +211,7 @@ while [ $# -gt 0 ]; do
       break
       ;;
     torch)
-      timed inside /src/deploy/deps.sh test
+      timed inside /src/deploy/deps.sh torch
       timed inside /src/tests/torch/run.sh
       break
       ;;

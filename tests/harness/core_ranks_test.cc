@@ -159,7 +159,7 @@ TEST_CASE("a Core API program links neither LibTorch nor gRPC") {
   const auto libraries = run_process({.argv = {"ldd", DET_CORE_PROGRAM}}).value();
   CHECK_THAT(libraries.out, Catch::Contains("libdet_core"));
   CHECK_THAT(libraries.out,
-             !Catch::Contains("torch") && !Catch::Contains("grpc") && !Catch::Contains("protobuf"));
+             !Catch::Contains("libtorch") && !Catch::Contains("libgrpc") && !Catch::Contains("libprotobuf"));
   const auto result = run_process({.argv = {DET_CORE_PROGRAM, "report"}}).value();
   CHECK(result.out == "training   batch 1  loss 0.5\nvalidation batch 1  accuracy 0.25\n");
   CHECK(result.ok());

@@ -3,11 +3,8 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { cluster, complaints, page, run, signIn, until } from './driver.mjs';
-import { createTrials, live, load, loadsInOneTab, loadsOfTabs, RUNNING, untilAllRun } from './loads.mjs';
+import { createTrials, HANGS_MS, live, load, loadsInOneTab, loadsOfTabs, RUNNING, untilAllRun } from './loads.mjs';
 
-// A load that waits for a connection takes much longer, on any machine. tests/bench/web.mjs measures how long loads
-// take.
-const HANGS_MS = 15000;
 const RATE_SECONDS = 20;
 const RATE_LIMIT = 5 * 1024;
 

@@ -367,6 +367,11 @@ const looking = [
       await audit('many-trials');
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=search`);
       await page.waitForSelector('figure[data-panel="search"] circle');
+      // The dots of the rows have the colors of the charts beside them: a fifth of the trials in each.
+      assert.ok((await page.locator('tbody .eye.shade-0').count()) > 0);
+      await page.getByRole('button', { name: 'accuracy over batches' }).click();
+      await page.waitForSelector('figure[aria-label$="over batches"] circle');
+      assert.equal(await page.locator('line.stage').count(), 3);
       const table = await page.$$eval('[aria-label="Stages"] tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );

@@ -85,7 +85,7 @@ function attach(notify: (notice: Notice) => void): Link {
   if (!url || typeof SharedWorker !== 'function') return ownStream(notify);
   let link = sharedStream(new SharedWorker(url, { name: 'events' }), notify, () => {
     link = ownStream(notify);
-    notify({ change: 'everything' });
+    notify({ changes: ['everything'] });
   });
   return { renew: () => link.renew(), leave: () => link.leave() };
 }
@@ -158,7 +158,7 @@ class Events {
 
   private readonly onNotice = (notice: Notice): void => {
     if ('refused' in notice) return this.refused();
-    if ('change' in notice) return publish(notice.change);
+    if ('changes' in notice) return notice.changes.forEach(publish);
     connection.value = notice.connection;
     if (notice.connection === 'connecting') return;
     this.settle(notice.after ?? 0);

@@ -3,16 +3,18 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
+import { untilBeat } from './beat';
 import { events, subscribe, type Change, type ServerEvent } from './events';
 import { sessionEnded } from './session';
 
-// Runs `work` (which must not throw) on request: never concurrently and at most once per `gapMs`. Requests
-// during a run are merged into one run afterwards, so every request is followed by a complete run.
+// Runs `work` (which must not throw) on request: never concurrently and at most once between two beats, which are
+// multiples of `gapMs` on the page's clock. Requests before the next beat are merged into one run on it, so every
+// request is followed by a complete run, and refreshers with the same gap run together.
 export class Refresher {
   private running = false;
   private again = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private lastStart = -Infinity;
+  private lastStart = -1; // none yet
   private closed = false;
 
   constructor(
@@ -28,7 +30,7 @@ export class Refresher {
       return;
     }
     if (this.timer !== undefined) return;
-    const wait = this.lastStart + this.gapMs - this.now();
+    const wait = this.lastStart < 0 ? 0 : untilBeat(this.lastStart, this.gapMs, this.now());
     if (wait > 0) {
       this.timer = setTimeout(() => {
         this.timer = undefined;
@@ -63,7 +65,7 @@ export interface Live<T> {
   reload: () => void;
 }
 
-// Data loaded by `load`, reloaded on every change that `concerns` it, at most once per `gapMs`. `apply` returns the
+// Data loaded by `load`, reloaded on every change that `concerns` it, at most once between two beats of `gapMs`. `apply` returns the
 // data with the content of an event, shown until the reload. A new `key` discards the data.
 export function useLive<T>(
   key: string,

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ApiError } from './api';
+import { BEAT_MS, RUNS_BEAT_MS, untilBeat } from './beat';
 import { events, subscribe, type Change, type ServerEvent } from './events';
 import { Refresher } from './live';
 import { sessionEnded } from './session';
@@ -49,11 +50,8 @@ export interface Early<T> {
   isFresh: () => Promise<boolean>;
 }
 
-// Changed rows are requested at most this often, and this many at once.
-const ROW_GAP_MS = 1500;
+// Most changed rows that are requested at once.
 const ROWS_AT_ONCE = 100;
-// Content of events is drawn at most this often: running trials send several a second.
-const EVENT_GAP_MS = 500;
 
 export class Store<T> {
   pages = new Map<number, T[]>();
@@ -181,18 +179,22 @@ export function usePaged<T>(
           if (found.length < ids.length) reloadAll();
           if (rows.changed.size > 0) single.request();
         }),
-      ROW_GAP_MS,
+      RUNS_BEAT_MS,
     );
     const reloadAll = (): void => {
       rows.outdate();
       own.request();
     };
     let drawing: ReturnType<typeof setTimeout> | undefined;
+    // Running trials send several events a second.
     const redrawSoon = (): void => {
-      drawing ??= setTimeout(() => {
-        drawing = undefined;
-        redraw();
-      }, EVENT_GAP_MS);
+      drawing ??= setTimeout(
+        () => {
+          drawing = undefined;
+          redraw();
+        },
+        untilBeat(performance.now(), BEAT_MS),
+      );
     };
     // Returns true if the event is about a loaded row, which is updated.
     const update = (event: ServerEvent): boolean => {

@@ -47,7 +47,7 @@ export class Pages<P extends Port> {
       const known = this.seen.has(port);
       this.seen.set(port, now);
       port.postMessage({ alive: true });
-      if (!known) port.postMessage({ change: 'everything' });
+      if (!known) port.postMessage({ changes: ['everything'] });
       if (request === 'renew') this.stream.renew();
       else this.stream.open();
     }

@@ -79,13 +79,58 @@ export type Connection = 'connecting' | 'live' | 'lost';
 
 // A message of the stream to its pages. `after`: number of the last event before a live connection. `refused`: the
 // session has ended.
-export type Notice = { connection: Connection; after?: number } | { change: Change } | { refused: true };
+export type Notice = { connection: Connection; after?: number } | { changes: Change[] } | { refused: true };
 
 // The connection counts as dead after this time without data; the master sends heartbeats every 15 s.
 const SILENCE_MS = 45000;
 
 // Entries of the newest states by kind and id. They are cleared when full.
 const MAX_STATES = 10000;
+
+// Changes are sent to the pages at most this often: eight running trials make about 90 events a second.
+const BATCH_MS = 250;
+
+// Collects changes and sends them together: the first at once, further ones BATCH_MS after the last batch. An event
+// replaces an earlier one about the same thing and state.
+export class ChangeBatch {
+  private readonly waiting = new Map<string, Change>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private sent = -BATCH_MS;
+
+  constructor(
+    private readonly send: (changes: Change[]) => void,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  add(change: Change): void {
+    if (change === 'everything') {
+      this.waiting.clear();
+      this.waiting.set('', change);
+    } else if (!this.waiting.has('')) {
+      const key = [change.kind, change.experimentId, change.trialId, change.taskId, change.group, change.state].join(' ');
+      const before = this.waiting.get(key);
+      this.waiting.delete(key);
+      this.waiting.set(key, before && before !== 'everything' ? { ...change, sameState: before.sameState } : change);
+    }
+    this.timer ??= setTimeout(() => this.flush(), Math.max(0, this.sent + BATCH_MS - this.now()));
+  }
+
+  // Sends what is collected now.
+  flush(): void {
+    const changes = [...this.waiting.values()];
+    this.clear();
+    if (changes.length === 0) return;
+    this.sent = this.now();
+    this.send(changes);
+  }
+
+  // Drops what is collected.
+  clear(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.waiting.clear();
+  }
+}
 
 // Keeps one connection between open() and close(), both idempotent.
 export class EventStream {
@@ -97,7 +142,11 @@ export class EventStream {
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly notify: (notice: Notice) => void) {}
+  private readonly batch: ChangeBatch;
+
+  constructor(private readonly notify: (notice: Notice) => void) {
+    this.batch = new ChangeBatch((changes) => notify({ changes }));
+  }
 
   // Number of the last event that was received or came before the connection; 0 before the first connection.
   get last(): number {
@@ -115,6 +164,7 @@ export class EventStream {
     this.wanted = false;
     this.lastId = '';
     this.states.clear(); // changes until the next open() are not seen
+    this.batch.clear();
     self.removeEventListener('online', this.onOnline);
     this.disconnect();
     this.notify({ connection: 'connecting' });
@@ -144,6 +194,7 @@ export class EventStream {
     void this.read(abort).catch(() => {
       if (this.abort !== abort || !this.wanted) return;
       this.disconnect();
+      this.batch.flush();
       this.notify({ connection: 'lost' });
       this.retryTimer = setTimeout(() => this.connect(), backoff(this.attempt++, Math.random()));
     });
@@ -193,7 +244,7 @@ export class EventStream {
       const change = message && toChange(message);
       if (change === 'everything') this.states.clear();
       else if (change) this.markSameState(change);
-      if (change) this.notify({ change });
+      if (change) this.batch.add(change);
     }
     throw new Error('events: the master closed the connection');
   }

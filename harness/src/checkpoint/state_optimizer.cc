@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <tuple>
+#include <type_traits>
 
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/optimizer_archive.h"
@@ -129,12 +130,20 @@ std::string saved_name(const List& members, std::size_t index, const ParameterNa
   return names.at(parameter.unsafeGetTensorImpl());
 }
 
-/// Refuses Python's options that change the step and that LibTorch's optimizers do not have.
-void refuse_foreign_options(const Dict& group, const std::string& owner) {
-  for (const char* name : {"maximize", "decoupled_weight_decay"}) {
+/// Refuses Python's options that change the step and that LibTorch's optimizers do not have. `is_decoupled`:
+/// the optimizer is AdamW, which PyTorch stores as an Adam with decoupled weight decay since 2.7.
+void refuse_foreign_options(const Dict& group, const std::string& owner, bool is_decoupled) {
+  const auto flag = [&](const char* name) {
     const Value* value = group.find(name);
-    const bool* set = value == nullptr ? nullptr : value->as<bool>();
-    if (set != nullptr && *set) misfit(owner + "." + name + " is set, which is not supported");
+    return value == nullptr ? nullptr : value->as<bool>();
+  };
+  if (const bool* set = flag("maximize"); set != nullptr && *set)
+    misfit(owner + ".maximize is set, which is not supported");
+  const bool* decoupled = flag("decoupled_weight_decay");
+  if (decoupled != nullptr && *decoupled != is_decoupled) {
+    misfit(owner + ".decoupled_weight_decay is " + (*decoupled ? "set" : "not set") +
+           (is_decoupled ? ": the state is one of Adam, not of AdamW"
+                         : ", which is not supported by this optimizer; AdamW has it"));
   }
 }
 
@@ -237,7 +246,7 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
     for (std::size_t g = 0; g < groups.size(); ++g) {
       auto& group = optimizer.param_groups()[g];
       const Dict& entry = expect<Dict>(groups[g], owner);
-      refuse_foreign_options(entry, owner);
+      refuse_foreign_options(entry, owner, std::is_same_v<Options, torch::optim::AdamWOptions>);
       fields(static_cast<Options&>(group.options()), LoadField{entry, owner});
       const List& members = expect<List>(pickle::member(groups[g], "params"), owner + ".params");
       if (members.size() != group.params().size()) {

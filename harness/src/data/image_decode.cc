@@ -27,10 +27,21 @@ namespace {
 [[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
 
 /// One decompressor per thread: creating one costs as much as decoding a small image.
-tjhandle decompressor() {
-  thread_local const std::unique_ptr<void, int (*)(tjhandle)> handle(::tjInitDecompress(), &::tjDestroy);
+using Decompressor = std::unique_ptr<void, int (*)(tjhandle)>;
+
+/// The decompressor of this thread, made on first use.
+Decompressor& decompressor() {
+  thread_local Decompressor handle(nullptr, &::tjDestroy);
+  if (handle == nullptr) handle.reset(::tjInitDecompress());
   if (handle == nullptr) refuse("libturbojpeg cannot be started");
-  return handle.get();
+  return handle;
+}
+
+/// Discards the decompressor: after a damaged image it does not read the header of the next one
+/// (libjpeg-turbo 2.1).
+[[noreturn]] void refuse_jpeg(const std::string& problem) {
+  decompressor().reset();
+  refuse("is a damaged JPEG: " + problem);
 }
 
 const unsigned char* bytes_of(std::string_view file) {
@@ -46,25 +57,26 @@ struct JpegHeader {
 
 JpegHeader jpeg_header(std::string_view file) {
   JpegHeader header;
-  const int failed = ::tjDecompressHeader3(decompressor(), bytes_of(file), file.size(), &header.width,
+  const int failed = ::tjDecompressHeader3(decompressor().get(), bytes_of(file), file.size(), &header.width,
                                            &header.height, &header.subsampling, &header.colors);
-  if (failed != 0) refuse(std::string("is a damaged JPEG: ") + ::tjGetErrorStr2(decompressor()));
-  if (header.width < 1 || header.height < 1) refuse("is a damaged JPEG: it ends before its size");
+  if (failed != 0) refuse_jpeg(::tjGetErrorStr2(decompressor().get()));
+  if (header.width < 1 || header.height < 1) refuse_jpeg("it ends before its size");
   return header;
 }
 
 /// Decodes a JPEG at width × height, which select the scaling.
 void decompress(std::string_view file, int width, int height, int format, std::uint8_t* out) {
-  const tjhandle handle = decompressor();
+  const tjhandle handle = decompressor().get();
   if (::tjDecompress2(handle, bytes_of(file), file.size(), out, width, 0, height, format,
                       TJFLAG_ACCURATEDCT) == 0) {
     return;
   }
   const std::string problem = ::tjGetErrorStr2(handle);
   // After a warning the image is complete (stray bytes between markers are common), unless data is missing.
-  const bool whole =
-      ::tjGetErrorCode(handle) == TJERR_WARNING && problem.find("Premature end") == std::string::npos;
-  if (!whole) refuse("is a damaged JPEG: " + problem);
+  const auto says = [&](const char* text) { return problem.find(text) != std::string::npos; };
+  const bool is_whole =
+      ::tjGetErrorCode(handle) == TJERR_WARNING && !says("Premature end") && !says("contains no image");
+  if (!is_whole) refuse_jpeg(problem);
 }
 
 /// Converts inverted CMYK, as Adobe's programs store it (255: no ink).

@@ -121,6 +121,44 @@ TEST_CASE("training continues in Python from a det state") {
   }
 }
 
+/// The entry of a dictionary, or the first of a list.
+pickle::Value& entry(pickle::Value& value, const std::string& name) {
+  if (auto* list = std::get_if<pickle::List>(&value.data)) return list->at(0);
+  for (auto& [key, item] : std::get<pickle::Dict>(value.data).items)
+    if (key == name) return item;
+  FAIL(name << " is missing");
+  return value;
+}
+
+TEST_CASE("Python's decoupled weight decay is AdamW's, and refused by other optimizers") {
+  auto directory = TemporaryDirectory::create().value();
+  python({"write", directory.path()});
+  const auto state_with = [&](const char* kind, bool is_decoupled) {
+    pickle::Value state = pickle::load(directory.path() + "/" + kind + ".pth");
+    pickle::Value& groups = entry(entry(entry(state, "optimizers_state_dict"), ""), "param_groups");
+    auto& group = std::get<pickle::Dict>(entry(groups, "").data);
+    std::erase_if(group.items, [](const auto& item) { return item.first == "decoupled_weight_decay"; });
+    group.add("decoupled_weight_decay", is_decoupled);
+    return state;
+  };
+  for (const auto& [kind, is_decoupled, is_taken] :
+       std::vector<std::tuple<const char*, bool, bool>>{{"adamw", true, true},
+                                                        {"adamw", false, false},
+                                                        {"adam", false, true},
+                                                        {"adam", true, false},
+                                                        {"nadam", true, false}}) {
+    INFO(kind << " " << is_decoupled);
+    Trial trial(kind);
+    const auto apply = [&] {
+      apply_state(trial.run, trial.wrapped, state_with(kind, is_decoupled), true, 3);
+    };
+    if (is_taken)
+      CHECK_NOTHROW(apply());
+    else
+      CHECK_THROWS_WITH(apply(), Catch::Contains("optimizer_0.decoupled_weight_decay is "));
+  }
+}
+
 Json plain(const pickle::Value& value) {
   if (const auto* tensor = value.as<torch::Tensor>()) {
     const torch::Tensor flat = tensor->to(torch::kDouble).flatten().contiguous();

@@ -24,7 +24,7 @@ export const bulkActions = [
       await page.keyboard.press('Escape');
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.equal(await page.textContent('tr[data-id="1"] .heat-0'), '0.1');
-      assert.deepEqual(await page.$$eval('thead .pinned', (heads) => heads.map((head) => head.textContent)), ['Name', 'accuracy']);
+      assert.deepEqual(await page.$$eval('thead .pinned', (heads) => heads.map((head) => head.textContent)), ['Name', 'best accuracy']);
       await page.reload();
       await until(() => document.querySelector('tr[data-id="3"] .heat-4') !== null);
       assert.match(decodeURIComponent(page.url()), /heat=hp\.learning_rate.*|pin=searcherMetricsVal/);

@@ -131,17 +131,21 @@ export const workbench = [
     },
   ],
   [
-    'the charts of parameters have the colors of the metric with a scale, or those of the table; charts begin high on the page',
+    'the charts of parameters and the dots of the table have the colors of the metric, or those of the runs; charts begin high on the page',
     async () => {
       await open(`experiments/${search()}?panels=parameters`);
       await rows(TRIALS);
       const trial = await page.locator('tr.drawn').first().getAttribute('data-id');
-      const color = await background(page.getByRole('button', { name: `Show trial ${trial}` }));
+      const dot = page.getByRole('button', { name: `Show trial ${trial}` });
       const line = page.locator(`a[aria-label="Trial ${trial}"] path`).first();
-      assert.notEqual(await line.evaluate((one) => getComputedStyle(one).stroke), color);
+      const stroke = () => line.evaluate((one) => getComputedStyle(one).stroke);
+      const byMetric = await stroke();
+      assert.equal(await background(dot), byMetric);
       await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'run' }).click();
       await until(() => location.search.includes('color=run'));
-      assert.equal(await line.evaluate((one) => getComputedStyle(one).stroke), color);
+      const byRun = await background(dot);
+      assert.notEqual(byRun, byMetric);
+      assert.equal(await stroke(), byRun);
       for (const [place, most] of [[`experiments/${search()}`, 230], ['experiments', 145]]) {
         await open(place);
         await page.locator('figure[data-panel="loss"] canvas').waitFor();

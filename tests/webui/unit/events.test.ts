@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { backoff, EventParser, toChange } from '../../../webui-static/src/events';
 import { readLines } from '../../../webui-static/src/api';
+import { ChangeBatch, type Change } from '../../../webui-static/src/stream';
 
 function parse(body: string): { name: string; data: string }[] {
   const parser = new EventParser();
@@ -63,6 +64,42 @@ test('an unknown kind is nothing, unreadable data is still a change', () => {
 
 test('a reset makes everything out of date', () => {
   assert.equal(toChange({ name: 'reset', data: '{}' }), 'everything');
+});
+
+test('changes that arrive together are sent together, and of several about one thing the newest', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let now = 1000;
+  const sent: Change[][] = [];
+  const batch = new ChangeBatch((changes) => sent.push(changes), () => now);
+  const pass = (ms: number) => {
+    now += ms;
+    t.mock.timers.tick(ms);
+  };
+  batch.add({ kind: 'logs', taskId: 'trial-1' });
+  pass(0);
+  assert.equal(sent.length, 1, 'the first is sent at once');
+  batch.add({ kind: 'experiment', experimentId: 1, state: 'STATE_ACTIVE', progress: 0.1 });
+  batch.add({ kind: 'trial', trialId: 2 });
+  pass(100);
+  batch.add({ kind: 'experiment', experimentId: 1, state: 'STATE_ACTIVE', progress: 0.2, sameState: true });
+  batch.add({ kind: 'experiment', experimentId: 1, state: 'STATE_PAUSED', progress: 0.2 });
+  assert.equal(sent.length, 1);
+  pass(150);
+  assert.deepEqual(sent[1], [
+    { kind: 'trial', trialId: 2 },
+    // Its state was new when it was first reported.
+    { kind: 'experiment', experimentId: 1, state: 'STATE_ACTIVE', progress: 0.2, sameState: undefined },
+    { kind: 'experiment', experimentId: 1, state: 'STATE_PAUSED', progress: 0.2 },
+  ]);
+  batch.add({ kind: 'agent' });
+  batch.add('everything');
+  batch.add({ kind: 'agent' });
+  batch.flush();
+  assert.deepEqual(sent[2], ['everything']);
+  batch.add({ kind: 'agent' });
+  batch.clear();
+  pass(1000);
+  assert.equal(sent.length, 3);
 });
 
 test('back-off doubles, is capped, and never is zero', () => {

@@ -51,7 +51,7 @@ test('requests during a run are folded into one run after it', async () => {
   assert.equal(runs.length, 2);
 });
 
-test('runs keep their distance, and the last request is not lost', async () => {
+test('requests between two beats run on the next one, and the last is not lost', async () => {
   const timers = holdTimers();
   try {
     const { clock, runs, refresher } = setUp(100);
@@ -67,6 +67,25 @@ test('runs keep their distance, and the last request is not lost', async () => {
     );
     for (const { work } of timers.held.values()) work();
     assert.equal(runs.length, 2);
+  } finally {
+    timers.restore();
+  }
+});
+
+test('refreshers with the same gap run together, whenever they began', async () => {
+  const timers = holdTimers();
+  try {
+    for (const [began, asked, wait] of [[1900, 1950, 50], [2000, 2001, 1999], [2100.5, 2500.5, 1500], [3999.5, 5000, 0]] as const) {
+      const { clock, runs, refresher } = setUp(2000);
+      clock.now = began;
+      refresher.request();
+      await runs[0]?.();
+      clock.now = asked;
+      refresher.request();
+      const waits = [...timers.held.values()].map(({ ms }) => ms);
+      assert.deepEqual(wait === 0 ? runs.length : waits, wait === 0 ? 2 : [wait], `began at ${began}`);
+      timers.held.clear();
+    }
   } finally {
     timers.restore();
   }

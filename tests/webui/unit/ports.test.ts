@@ -23,7 +23,7 @@ test('a page that crashed is dropped when its reports stay away', () => {
   pages.add(alive, 0);
   pages.receive(alive, 'ping', SILENT_MS + 1);
   assert.equal(pages.size, 1);
-  pages.send({ change: 'everything' });
+  pages.send({ changes: ['everything'] });
   assert.deepEqual(crashed.got, [{ connection: 'connecting' }]);
   pages.receive(alive, 'leave', SILENT_MS + 2);
   assert.deepEqual(calls.at(-1), 'close');
@@ -37,7 +37,7 @@ test('a page that was dropped and reports again is attached again, and reloads',
   assert.equal(pages.size, 1);
   pages.receive(late, 'ping', SILENT_MS + 2);
   assert.equal(pages.size, 2);
-  assert.deepEqual(late.got.slice(1), [{ alive: true }, { change: 'everything' }]);
+  assert.deepEqual(late.got.slice(1), [{ alive: true }, { changes: ['everything'] }]);
 });
 
 test('a new page learns the state of the connection and the last event before it', () => {

@@ -135,7 +135,7 @@ test('the first runs are drawn until some are chosen', () => {
   assert.deepEqual(drawnRuns(runs, []), []);
 });
 
-test('running experiments, then the newest with curves are drawn first, in any order of the table', () => {
+test('running experiments, then the newest with curves and the best are drawn first, in any order of the table', () => {
   const of = (id: number, state: string, best: number | null): Run => {
     const one = run(id, {});
     const measured = best === null ? null : { metrics: { avgMetrics: { loss: best } } };
@@ -152,6 +152,9 @@ test('running experiments, then the newest with curves are drawn first, in any o
   const drawn = drawnRuns(rows, undefined).map(({ id }) => id).sort((a, b) => a - b);
   assert.deepEqual(drawn, [1, 2, 16, 17, 18, 19, 20, 21]);
   assert.deepEqual(drawnRuns([...rows].reverse(), undefined).map(({ id }) => id).sort((a, b) => a - b), drawn);
+  const drawnWith = (smallerIsBetter: boolean) => drawnRuns(rows, undefined, [], smallerIsBetter).map(({ id }) => id).sort((a, b) => a - b);
+  assert.deepEqual(drawnWith(false), drawn, 'the best one is among the newest');
+  assert.deepEqual(drawnWith(true), [1, 2, 10, 17, 18, 19, 20, 21]);
   assert.deepEqual(drawnRuns([of(30, 'STATE_QUEUED', null)], undefined).map(({ id }) => id), [30]);
 });
 

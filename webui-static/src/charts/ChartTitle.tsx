@@ -4,7 +4,7 @@ import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './MetricChart';
 import type { Focus } from './focus';
-import { bestOf, coinciding, dashOf, keyedGroups, lastOf } from './facts';
+import { bestOf, coinciding, dashOf, isBanded, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
 import { titleOf, type Panel } from './series';
@@ -91,7 +91,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             {having} of {counted(trials ?? 0, 'run')}
           </span>
         )}
-        {same.length > 0 && <span title={`Drawn over each other, as far as they reach:\n${same.join('\n')}`}>{same.length === having ? 'all' : same.length} curves coincide</span>}
+        {same.length > 0 && <span title={`Drawn over each other, as far as they reach:\n${same.join('\n')}`}>{same.length === having ? 'all' : same.length} {isBanded(panel) ? 'means' : 'curves'} coincide</span>}
       </span>
       <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
     </figcaption>

@@ -8,7 +8,7 @@ import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { drawEnds, idBeside, roomFor } from './ends';
-import { dashOf } from './facts';
+import { dashOf, isBanded } from './facts';
 import { focusOf, steadiness, type Focus } from './focus';
 import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
@@ -35,8 +35,9 @@ const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map(
 // Cells of the x axis for many series: about one per pixel of a wide chart.
 const GRID_CELLS = 1200;
 
-// Opacity of a band: bands overlap, and the means lie over them. That of unsmoothed lines.
-const BAND = 0.14;
+// Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
+const BAND = 0.1;
+const EDGE = 0.45;
 const RAW = 0.16;
 
 const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
@@ -114,7 +115,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   // Unsmoothed lines, behind the smoothed ones.
   const { smoothing = 0 } = look;
   const raw = smoothing > 0 ? lines.map((line) => ({ ...line, stroke: faint(line.stroke ?? '', RAW), width: 1 })) : [];
-  const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: 'transparent', points: { show: false } })) : [];
+  const edges = isBanded(panel) ? [...lines, ...lines].map((line) => ({ ...line, stroke: faint(line.stroke ?? '', EDGE), width: 1, points: { show: false } })) : [];
   const low = 1 + lines.length + raw.length;
   return {
     width,
@@ -218,7 +219,6 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   };
 }
 
-const isBanded = (panel: Panel): boolean => panel.series.some(({ low }) => low !== undefined);
 // Whether a color stands for one trial, so that table and charts can point at it.
 const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
 

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { RUNS_BEAT_MS } from '../beat';
 import { colorOfSeed, useColors } from '../colors';
 import { useFilled } from '../components/above';
 import { Empty } from '../components/Empty';
@@ -35,11 +36,10 @@ export const MetricChart = later<ChartProps>(loadChart);
 const POINTS = 1200;
 const MANY_POINTS = 800;
 const MIN_POINTS = 120;
-// Least milliseconds between requests for new points of one trial, of some, and of more than SOME.
+// Least milliseconds between requests for new points of one trial and of more than SOME.
 const SOME = 24;
-const ONE_GAP_MS = 400;
-const SOME_GAP_MS = 1000;
-const MANY_GAP_MS = 5000;
+const ONE_GAP_MS = 500;
+const MANY_GAP_MS = 6000;
 // Charts of a section without a selection in the address, and most charts that a text finds.
 const DEFAULT_PANELS = 12;
 const MAX_FOUND = 24;
@@ -220,7 +220,7 @@ export function Metrics(props: Props) {
   const zoom = readRange(query.zoom);
   const ids = curves.map(({ id }) => id);
   const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
-  const live = useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? SOME_GAP_MS : ONE_GAP_MS);
+  const live = useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? RUNS_BEAT_MS : ONE_GAP_MS);
   const { data } = live;
   const panels = usePanels(props, data, look.axis);
   const names = useMemo(() => axisNames(data ?? []), [data]);

@@ -1,8 +1,8 @@
-// A search over time: one chart per bracket ("schedule"), in which every trial is a line that rises with its
-// validations, and the rungs ("stages") at which trials are compared.
+// A search: one chart per bracket ("schedule"), in which every trial is a line through its validations, and the rungs
+// ("stages") at which trials are compared. The metric over the length of training, or the length over time.
 import * as api from '../api';
 import { brackets } from '../calls/brackets';
-import { paths } from '../address';
+import { paths, useQuery } from '../address';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
 import { counted, grouped, metric, digits } from '../format';
@@ -11,12 +11,19 @@ import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
-import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, reached, timeTicks, type Lane, type LengthScale } from './search';
+import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
+import { ticks } from './ticks';
+
+const OVER = ['length', 'time'] as const;
+type Over = (typeof OVER)[number];
 
 const HEIGHT = 320;
-// Height of a chart when there are several.
-const LOWER = 208;
+// Height of a chart when there are several: lengths above each other need less than a metric.
+const LOWER: Record<Over, number> = { length: 248, time: 208 };
+// Ticks of the metric, and least pixels between the names of stages beside each other.
+const LEVELS = 4;
+const STAGES_APART = 52;
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
 const SIDE = 56;
@@ -39,29 +46,105 @@ export interface Props {
 
 interface Line {
   trial: Trial;
-  points: { length: number; seconds: number }[];
+  points: Report[];
 }
 
-interface LaneProps {
+// Shared by all charts of a search, so that they are comparable.
+interface Ranges {
+  latest: number; // seconds
+  scale: LengthScale;
+  values: Dimension | undefined; // of the metric; undefined without reports
+}
+
+interface LaneProps extends Ranges {
   lane: Lane;
   lines: Line[];
   unit: string;
-  latest: number; // seconds; shared by all charts so that they are comparable, like the scale
-  scale: LengthScale;
+  over: Over;
   painting: Painting;
   metricName: string;
   smallerIsBetter: boolean;
   height: number;
 }
 
-interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'scale' | 'height'> {
+interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'scale' | 'values' | 'metricName' | 'height'> {
   width: number;
-  x: (seconds: number) => number;
-  y: (length: number) => number;
 }
 
-// The stages, and both axes with their names.
-function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
+const xOf = (part: number, width: number): number => SIDE + part * (width - SIDE - RIGHT);
+const yOf = (part: number, height: number): number => height - BOTTOM - part * (height - TOP - BOTTOM);
+
+// In pixels of the picture.
+interface Place {
+  x: number;
+  y: number;
+}
+
+// The places of the reports of a trial; those without a value have none over the length.
+function placesOf(points: readonly Report[], over: Over, { latest, scale, values }: Ranges, width: number, height: number): Place[] {
+  if (over === 'time') return points.map((point) => ({ x: xOf(point.seconds / latest, width), y: yOf(scale.part(point.length), height) }));
+  return points.flatMap((point) => (point.value === undefined || !values ? [] : [{ x: xOf(scale.part(point.length), width), y: yOf(share(values, point.value), height) }]));
+}
+
+interface StageMark {
+  name: string;
+  length: number;
+  about: string;
+}
+
+const stagesOf = (lane: Lane): StageMark[] =>
+  lane.rungs.map(({ length, came, wentOn }, at) => ({
+    name: `Stage ${at + 1}`,
+    length,
+    about: `${counted(came, 'trial')} reached this stage (a rung)${wentOn === undefined ? '' : `, ${wentOn} continued`}`,
+  }));
+
+// The name of the axis of lengths.
+const lengthName = (unit: string, scale: LengthScale): string => `${unit}${scale.isLog ? ', log scale' : ''}`;
+
+// The stages across, and the metric.
+function LengthAxes({ lane, unit, scale, values, metricName, width, height }: AxesProps) {
+  const x = (length: number): number => xOf(scale.part(length), width);
+  const stages = stagesOf(lane).filter((one, at, all) => at === 0 || x(one.length) - x(all[at - 1]?.length ?? 0) >= STAGES_APART);
+  return (
+    <>
+      {values &&
+        ticks(values, LEVELS).map(({ at, text }) => (
+          <g key={text}>
+            <line class="grid" x1={SIDE} x2={width - RIGHT} y1={yOf(at, height)} y2={yOf(at, height)} />
+            <text x={SIDE - 8} y={yOf(at, height) + 4} text-anchor="end">
+              {text}
+            </text>
+          </g>
+        ))}
+      {stages.map(({ name, length, about }) => (
+        <g key={length}>
+          <line class="stage" x1={x(length)} x2={x(length)} y1={TOP} y2={height - BOTTOM} />
+          {lane.title !== '' && (
+            <text x={x(length)} y={TOP - 8} text-anchor="middle">
+              {name}
+              <title>{about}</title>
+            </text>
+          )}
+          <text x={x(length)} y={height - BOTTOM + 16} text-anchor="middle">
+            {grouped(length)}
+          </text>
+        </g>
+      ))}
+      <text x={0} y={12} class="axis-name">
+        {metricName}
+      </text>
+      <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
+        {lengthName(unit, scale)}
+      </text>
+    </>
+  );
+}
+
+// The stages above each other, and the time.
+function TimeAxes({ lane, unit, latest, scale, width, height }: AxesProps) {
+  const x = (seconds: number): number => xOf(seconds / latest, width);
+  const y = (length: number): number => yOf(scale.part(length), height);
   const marks = [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
   const named = marks.reduce<number[]>((kept, mark) => {
     const above = kept[kept.length - 1];
@@ -88,8 +171,7 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
         </text>
       ))}
       <text x={0} y={12} class="axis-name">
-        {unit}
-        {scale.isLog && ', log scale'}
+        {lengthName(unit, scale)}
       </text>
       <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
         time since the training began
@@ -99,40 +181,30 @@ function Axes({ lane, unit, latest, scale, width, height, x, y }: AxesProps) {
 }
 
 // The names of the stages, below their lengths on the axis.
-function Stages({ lane, y }: Pick<AxesProps, 'lane' | 'y'>) {
-  const named = lane.rungs
-    .map((rung, at) => ({ rung, name: `Stage ${at + 1}`, below: lane.rungs[at - 1] }))
-    .filter(({ rung, below }) => !below || y(below.length) - y(rung.length) >= 2 * APART);
+function Stages({ lane, scale, height }: Pick<AxesProps, 'lane' | 'scale' | 'height'>) {
+  const y = (length: number): number => yOf(scale.part(length), height);
+  const named = stagesOf(lane).filter((one, at, all) => at === 0 || y(all[at - 1]?.length ?? 0) - y(one.length) >= 2 * APART);
   return (
     <>
-      {named.map(({ rung, name }) => (
-        <text key={rung.length} x={SIDE - 8} y={y(rung.length) + 4 + APART} text-anchor="end">
+      {named.map(({ name, length, about }) => (
+        <text key={length} x={SIDE - 8} y={y(length) + 4 + APART} text-anchor="end">
           {name}
-          <title>
-            {counted(rung.came, 'trial')} reached this stage (a rung)
-            {rung.wentOn === undefined ? '' : `, ${rung.wentOn} continued`}
-          </title>
+          <title>{about}</title>
         </text>
       ))}
     </>
   );
 }
 
-// In pixels of the plot.
-interface Place {
-  x: number;
-  y: number;
-}
-
-interface IdsProps extends Pick<LaneProps, 'lines' | 'painting' | 'height'>, Pick<AxesProps, 'width' | 'x' | 'y'> {
-  named: readonly Line[];
+interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProps, 'width'> {
+  lines: ReadonlyMap<number, readonly Place[]>;
 }
 
 // The ids of the drawn runs at the ends of their lines.
-function Ids({ named, lines, painting, width, height, x, y }: IdsProps) {
-  const placesOf = ({ points }: Line): Place[] => points.map((point) => ({ x: x(point.seconds) - SIDE, y: y(point.length) - TOP }));
-  const ends = named.flatMap((line) => placesOf(line).slice(-1).map((last) => ({ id: line.trial.id, text: String(line.trial.id), ...last })));
-  const all = lines.map(placesOf);
+function Ids({ lines, painting, width, height }: IdsProps) {
+  const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
+  const ends = [...lines].filter(([id]) => painting.isDrawn(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
+  const all = [...lines.values()].map(inPlot);
   // With the points before and after the box: a line may cross it between two.
   const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
     places.filter((place, at) => (places[at + 1] ?? place).x >= left && (places[at - 1] ?? place).x <= right);
@@ -152,24 +224,22 @@ function Ids({ named, lines, painting, width, height, x, y }: IdsProps) {
   );
 }
 
-function Picture({ lane, lines, unit, latest, scale, painting, metricName, smallerIsBetter, height }: LaneProps) {
+function Picture({ lane, lines, unit, over, latest, scale, values, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
   const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
-  const x = (seconds: number): number => SIDE + (seconds / latest) * (width - SIDE - RIGHT);
-  const y = (length: number): number => height - BOTTOM - scale.part(length) * (height - TOP - BOTTOM);
-  const byId = new Map(lines.map((one) => [one.trial.id, one]));
+  const places = new Map(lines.map(({ trial, points }) => [trial.id, placesOf(points, over, { latest, scale, values }, width, height)] as const));
+  const axes = { lane, unit, latest, scale, values, metricName, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
-  const drawn = lines.filter(({ trial }) => painting.isDrawn(trial.id));
   return (
     <figure
       class="chart wide"
-      aria-label={`${lane.title || 'Search'}: progress of ${lines.length} trials over time`}
+      aria-label={`${lane.title || 'Search'}: ${over === 'time' ? `progress of ${lines.length} trials over time` : `${metricName} of ${lines.length} trials over ${unit}`}`}
       data-panel="search"
     >
       <figcaption>
-        <span class="panel-name">{lane.title || 'Trials over time'}</span>
+        <span class="panel-name">{lane.title || (over === 'time' ? 'Trials over time' : `${metricName} over ${unit}`)}</span>
         <span class="panel-facts">
           <span>
             {counted(lane.trials.length, 'trial')}
@@ -186,12 +256,12 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          <Axes lane={lane} unit={unit} latest={latest} scale={scale} width={width} height={height} x={x} y={y} />
+          {over === 'time' ? <TimeAxes {...axes} /> : <LengthAxes {...axes} />}
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
-            <TrialLine key={id} id={id} points={byId.get(id)?.points ?? []} isStopped={lane.title !== '' && stopped.has(id)} painting={painting} x={x} y={y} />
+            <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
-          {roomFor(drawn.map(({ trial }) => String(trial.id)), 1) > 0 && <Ids named={drawn} lines={lines} painting={painting} width={width} height={height} x={x} y={y} />}
-          {lane.title !== '' && <Stages lane={lane} y={y} />}
+          {roomFor([...places.keys()].filter(painting.isDrawn).map(String), 1) > 0 && <Ids lines={places} painting={painting} width={width} height={height} />}
+          {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>
     </figure>
@@ -199,10 +269,12 @@ function Picture({ lane, lines, unit, latest, scale, painting, metricName, small
 }
 
 // A bar marks the end of a trial that its search stopped.
-function TrialLine({ id, points, isStopped, painting, x, y }: { id: number; points: Line['points']; isStopped: boolean; painting: Painting } & Pick<AxesProps, 'x' | 'y'>) {
+function TrialLine({ id, places, isStopped, over, painting }: { id: number; places: readonly Place[]; isStopped: boolean; over: Over; painting: Painting }) {
   const paint = painting.of(id);
   const isPointed = hovered.value === id ? 'pointed' : '';
-  const end = points[points.length - 1];
+  const end = places[places.length - 1];
+  // Across the direction in which the length grows.
+  const [dx, dy] = over === 'time' ? [STOP, 0] : [0, STOP];
   return (
     <a
       href={paths.trial(id)}
@@ -211,13 +283,13 @@ function TrialLine({ id, points, isStopped, painting, x, y }: { id: number; poin
       onPointerEnter={() => (hovered.value = id)}
       onPointerLeave={() => (hovered.value = undefined)}
     >
-      <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={points.map((point) => `${x(point.seconds)},${y(point.length)}`).join(' ')}>
+      <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={places.map(({ x, y }) => `${x},${y}`).join(' ')}>
         <title>trial {id}</title>
       </polyline>
-      {points.slice(1).map((point) => (
-        <circle key={point.length} {...paint} class={`dot ${paint.class}`} cx={x(point.seconds)} cy={y(point.length)} r={2} />
+      {(over === 'time' ? places.slice(1) : places).map(({ x, y }) => (
+        <circle key={`${x} ${y}`} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={2} />
       ))}
-      {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={x(end.seconds) - STOP} x2={x(end.seconds) + STOP} y1={y(end.length)} y2={y(end.length)} />}
+      {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={end.x - dx} x2={end.x + dx} y1={end.y - dy} y2={end.y + dy} />}
     </a>
   );
 }
@@ -240,7 +312,23 @@ function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' 
   );
 }
 
+function OverChoice({ over, metricName, unit }: { over: Over; metricName: string; unit: string }) {
+  const { setQuery } = useQuery();
+  return (
+    <div class="segments over" role="group" aria-label="Axes">
+      {OVER.map((one) => (
+        <button type="button" key={one} aria-pressed={one === over} onClick={() => setQuery({ over: one })}>
+          {one === 'length' ? `${metricName} over ${unit}` : `${unit} over time`}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const numberOr = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
+
 export function SearchView({ experimentId, trials, metricName, smallerIsBetter }: Props) {
+  const { query } = useQuery();
   const drawn = farthest(trials, MAX_TRIALS);
   const painting = usePainting(trials, smallerIsBetter);
   const ids = drawn.map((trial) => trial.id);
@@ -260,6 +348,8 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
   if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
   const all = lanes(plan.data, trials);
   const bracketed = plan.data.brackets.length > 0;
+  // Stages compare trials at the same length; without them time tells how the search went on.
+  const over = OVER.find((one) => one === query.over) ?? (bracketed ? 'length' : 'time');
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
   const first = Math.min(...trials.map((trial) => Date.parse(trial.startTime ?? '')).filter(Number.isFinite));
   const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - first) / 1000;
@@ -267,7 +357,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
     trial,
     points: fromBegin(
       (metrics[0]?.data ?? [])
-        .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time) }))
+        .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time), value: numberOr(point.values?.[metricName]) }))
         .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
       Math.max(0, seconds(trial.startTime) || 0),
     ),
@@ -283,9 +373,12 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
     all.flatMap((lane) => lane.rungs.map((one) => one.length)),
     [...lines.values()].flatMap((one) => one.points.map((point) => point.length)),
   );
+  const seen = [...lines.values()].flatMap(({ points }) => points.flatMap(({ value }) => value ?? []));
+  const values = seen.length === 0 ? undefined : padded({ name: metricName, kind: 'linear', words: [], min: Math.min(...seen), max: Math.max(...seen) });
   return (
     <>
       {error}
+      <OverChoice over={over} metricName={metricName} unit={timeMetric} />
       {painting.byMetric && <ColorKey trials={trials} metricName={metricName} smallerIsBetter={smallerIsBetter} />}
       {all.map((lane) => (
         <Picture
@@ -293,12 +386,14 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
           lane={lane}
           lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
           unit={timeMetric}
+          over={over}
+          values={values}
           latest={latest}
           scale={scale}
           painting={painting}
           metricName={metricName}
           smallerIsBetter={smallerIsBetter}
-          height={all.length > 1 ? LOWER : HEIGHT}
+          height={all.length > 1 ? LOWER[over] : HEIGHT}
         />
       ))}
       <p class="quiet search-note">

@@ -17,6 +17,9 @@ export function keyedGroups(panel: Pick<Panel, 'series'>): string[] {
   return groups.length > 1 || groups.includes('validation') ? groups : [];
 }
 
+// Whether the curves are means of groups with bands around them.
+export const isBanded = (panel: Pick<Panel, 'series'>): boolean => panel.series.some(({ low }) => low !== undefined);
+
 // The last finite value of a curve.
 export function lastOf({ y }: Pick<Series, 'y'>): number | undefined {
   for (let at = y.length - 1; at >= 0; at--) {

@@ -272,14 +272,15 @@ export function bestOf(trials: readonly Trial[], smallerIsBetter: boolean): { id
   return best;
 }
 
-export interface Progress {
+export interface Report {
   length: number; // of training, in units of the search
   seconds: number; // since the start of the experiment
+  value?: number | undefined; // of the metric
 }
 
 // The reports of a trial after the point at which its training began: back from the first reports at their pace, but not
 // before the trial was created. It may have waited for slots until then.
-export function fromBegin(reports: readonly Progress[], created: number): Progress[] {
+export function fromBegin(reports: readonly Report[], created: number): Report[] {
   const [first, second] = reports;
   if (!first) return [{ length: 0, seconds: created }];
   const pace = second && second.length > first.length ? (second.seconds - first.seconds) / (second.length - first.length) : Infinity;

@@ -1,6 +1,7 @@
 // The Compare panel of the workbench: values, configurations and code of the drawn runs side by side.
 import type { ComponentChildren } from 'preact';
 import { useQuery } from '../address';
+import { RUNS_BEAT_MS } from '../beat';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
@@ -15,7 +16,6 @@ import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
-const RELOAD_GAP_MS = 2000;
 
 interface ValuesProps {
   all: Subject[];
@@ -106,7 +106,7 @@ export function Comparison({ drawn, colors, objective, format }: Props) {
       change === 'everything' ||
       ((change.kind === 'experiment' || change.kind === 'trial') &&
         (experiments.includes(change.experimentId ?? 0) || trials.includes(change.trialId ?? 0))),
-    RELOAD_GAP_MS,
+    RUNS_BEAT_MS,
   );
   if (runs.length === 0) return <p class="quiet">No run is shown. The dot before a row adds it to the comparison.</p>;
   if (!live.data) return live.error ? <ErrorNote error={live.error} retry={live.reload} /> : <p role="status">Loading…</p>;

@@ -1,6 +1,7 @@
 // Timers of the page: one for running durations, one for relative times; each active only while something uses it.
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { BEAT_MS, untilBeat } from '../beat';
 
 const MINUTE_MS = 20000;
 const minute = signal(Date.now());
@@ -23,14 +24,21 @@ const now = signal(Date.now());
 let users = 0;
 let timer = 0;
 
+function beat(): void {
+  timer = window.setTimeout(() => {
+    now.value = Date.now();
+    beat();
+  }, untilBeat(performance.now(), BEAT_MS));
+}
+
 // The current time in milliseconds, updated every second while `running`.
 export function useNow(running: boolean): number {
   useEffect(() => {
     if (!running) return undefined;
-    if (users++ === 0) timer = window.setInterval(() => (now.value = Date.now()), 1000);
+    if (users++ === 0) beat();
     now.value = Date.now();
     return () => {
-      if (--users === 0) clearInterval(timer);
+      if (--users === 0) clearTimeout(timer);
     };
   }, [running]);
   return now.value;

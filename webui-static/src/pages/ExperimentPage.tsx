@@ -1,6 +1,7 @@
 // Experiment page: a header with state and controls; tabs for the trials as a workbench, log, checkpoints, code,
 // configuration and notes.
 import * as api from '../api';
+import { RUNS_BEAT_MS } from '../beat';
 import * as changes from '../calls/changes';
 import { Hparams } from '../charts/Hparams';
 import { dimensions, flatten } from '../charts/search';
@@ -38,7 +39,6 @@ const SearchView = later<SearchProps>(async () => (await import('./more')).Searc
 
 const TABS = ['Trials', 'Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Trials report several times a second; the page is read at most this often.
-const RELOAD_GAP_MS = 1500;
 // The project of experiments that were created without one. It is not shown.
 const UNCATEGORIZED = 1;
 
@@ -48,7 +48,7 @@ function BestCheckpoint({ one }: { one: Experiment }) {
     `best checkpoint ${one.id}`,
     async (signal) => (one.checkpointCount === 0 ? undefined : (await api.experimentCheckpoints(one.id, smallerIsBetter(one), 1, signal))[0]),
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
-    RELOAD_GAP_MS,
+    RUNS_BEAT_MS,
   );
   if (!live.data) return null;
   return (
@@ -231,14 +231,14 @@ export function ExperimentPage({ id }: { id: number }) {
     (change) =>
       change === 'everything' ||
       (change.experimentId === id && change.kind !== 'logs' && change.kind !== 'metrics'),
-    RELOAD_GAP_MS,
+    RUNS_BEAT_MS,
     withEvent,
   );
   const trials = useLive(
     `trials ${id}`,
     (signal) => api.trials(id, signal),
     (change) => change === 'everything' || (change.experimentId === id && change.kind !== 'logs'),
-    RELOAD_GAP_MS,
+    RUNS_BEAT_MS,
   );
   const one = experiment.data;
   useTitle(one ? `${one.name} (${id})` : `Experiment ${id}`);

@@ -1,5 +1,6 @@
 // Trials of several experiments as a workbench; the address has their ids.
 import { paths, useQuery, useTitle } from '../address';
+import { RUNS_BEAT_MS } from '../beat';
 import { loadSubjects, readIds, type Subject } from '../compare/subjects';
 import { Empty } from '../components/Empty';
 import { ErrorNote } from '../components/notes';
@@ -12,8 +13,6 @@ import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
 import { smallerIsBetter } from './ExperimentsPage';
 import { useMemo } from 'preact/hooks';
-
-const RELOAD_GAP_MS = 2000;
 
 function Trials({ all }: { all: Subject[] }) {
   const { query } = useQuery();
@@ -47,7 +46,7 @@ export function TrialsPage() {
     `trials ${ids.join()}`,
     (signal) => loadSubjects([], ids, signal),
     (change) => change === 'everything' || (change.kind === 'trial' && ids.includes(change.trialId ?? 0)),
-    RELOAD_GAP_MS,
+    RUNS_BEAT_MS,
   );
   if (ids.length === 0)
     return (

@@ -1,5 +1,6 @@
 // Panels of the workbench: curves of the drawn runs; hyperparameters and outcomes of all rows; the search.
 import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
 import { useQuery } from '../address';
 import { firstTrial } from '../api';
 import { seriesColors } from '../colors';
@@ -9,7 +10,8 @@ import type { Props as HyperparameterProps } from '../charts/HyperparameterViews
 import { Menu } from '../charts/Axes';
 import { Metrics, PanelBar, type Curve } from '../charts/Metrics';
 import { TrialKey } from '../charts/Legend';
-import { ColorBy, Colors, isByMetric } from '../charts/paint';
+import { ColorBy, Colors, isByMetric, shade } from '../charts/paint';
+import { ranks } from '../charts/search';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
 import { counted, isEnded } from '../format';
@@ -149,6 +151,15 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
 
 type PanelName = (typeof PANELS)[number];
 
+// Whether the marks of a panel are trials, so that they may have colors of the metric.
+export const isPainted = (panel: string | undefined, searches: boolean): boolean => panel === 'parameters' || (panel === 'search' && searches);
+
+// The classes of the rows' dots beside charts whose marks have colors of the metric.
+export function useShades(byMetric: boolean, rows: readonly Run[], objective: Objective | undefined): ((run: Run) => string) | undefined {
+  const rank = useMemo(() => (byMetric ? ranks(withoutFailed(rows).flatMap(({ trial }) => trial ?? []), objective?.smallerIsBetter ?? true) : undefined), [byMetric, rows, objective?.smallerIsBetter]);
+  return rank && ((run) => shade(rank.get(run.trial?.id ?? 0)));
+}
+
 // A single run has nothing to compare or to search.
 function usePanel(searches: boolean, single: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
   const { query, setQuery } = useQuery();
@@ -185,7 +196,7 @@ export function Panels(props: Props) {
       ))}
     </div>
   );
-  const isPainted = current === 'Parameters' || current === 'Search';
+  const painted = isPainted(query.panels, search !== undefined);
   const byMetric = isByMetric(query);
   // Beside a table the eyes of its rows do the same.
   const tools = props.keyed && rows.length > 1 && <Menu label={drawn.length < rows.length ? `${drawn.length} of ${counted(rows.length, 'run')}` : counted(rows.length, 'run')}>{drawing}</Menu>;
@@ -196,10 +207,10 @@ export function Panels(props: Props) {
       {current === 'Curves' && <Curves {...props} lead={lead} tools={tools} />}
       {current !== 'Curves' && (
         <PanelBar lead={lead}>
-          {isPainted ? <ColorBy /> : tools}
+          {painted ? <ColorBy /> : tools}
         </PanelBar>
       )}
-      {props.keyed && !byMetric && isPainted && <KeyOfRuns {...props} />}
+      {props.keyed && !byMetric && painted && <KeyOfRuns {...props} />}
       <Colors.Provider value={{ byMetric, runs: byTrial }}>
         {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
         {current === 'Search' && search}

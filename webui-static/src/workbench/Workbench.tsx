@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { colorOfSeed, seedsOf, seriesColors, useColors } from '../colors';
+import { isByMetric } from '../charts/paint';
 import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
@@ -14,7 +15,7 @@ import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
 import { groupsOf, inGroups, type Group } from './groups';
 import { heatOf } from './heat';
-import { Panels, PanelSelect } from './Panels';
+import { isPainted, Panels, PanelSelect, useShades } from './Panels';
 import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
@@ -190,11 +191,16 @@ export function Workbench(props: Props) {
   const above = top.filter(({ id }) => !found.some((run) => run.id === id));
   const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
-  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top);
+  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top, props.objective?.smallerIsBetter);
   const colorOf = useColorOf(groups, drawn);
   const shownIds = new Set(drawn.map(({ id }) => id));
   const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
+  const { total } = source.rows;
+  // One message over the full width, unless the panels show the search itself.
+  const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
+  const shown = isEmpty ? 'table' : layout;
+  const shadeOf = useShades(shown === 'both' && isPainted(query.panels, props.search !== undefined) && isByMetric(query), loaded, props.objective);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
   const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
   // The labels of groups have the values of their columns.
@@ -213,16 +219,13 @@ export function Workbench(props: Props) {
     change({ drawn: [...ids] });
   };
   const setTests = (touched: readonly string[], tests: readonly Query[]): void => change({ text: print(withTests(source.query, touched, tests)) });
-  const { total } = source.rows;
-  // One message over the full width, unless the panels show the search itself.
-  const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
-  const shown = isEmpty ? 'table' : layout;
   // Rows that the master has not sent yet are undefined.
   const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
   return (
-    <div class={`workbench layout-${shown} of-${kind} ${single ? 'single' : ''} ${hasTools.value ? '' : 'no-tools'}`}>
+    <div class={`workbench layout-${shown} of-${kind} ${single ? 'single' : ''} ${hasTools.value ? '' : 'no-tools'} ${keys.includes('numTrials') ? 'counts-trials' : ''}`}>
       <div class="workbench-bar">
         {props.title}
+        {shown === 'both' && groups.length === 0 && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
         {!single && (
           <QueryField
             label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
@@ -259,6 +262,7 @@ export function Workbench(props: Props) {
                 chosen={chosen}
                 shown={shownIds}
                 colorOf={colorOf}
+                shadeOf={shadeOf}
                 showAll={showAll}
                 closed={closed}
                 hides={hides}

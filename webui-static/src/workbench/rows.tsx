@@ -25,6 +25,7 @@ export interface RowProps {
   chosen: Signal<ReadonlyMap<number, Run>> | undefined; // undefined: rows have no check boxes
   shown: ReadonlySet<number>; // ids of the drawn runs
   colorOf: (id: number) => string;
+  shadeOf?: ((run: Run) => string) | undefined; // classes of the dots, instead of the colors of the drawn runs
   draw: (run: Run) => void; // draws or removes its curves
   top: readonly Run[]; // stay below the head while the others scroll
   pin: (run: Run) => void; // puts a run there or takes it away
@@ -147,7 +148,7 @@ export function toggled(chosen: ReadonlyMap<number, Run>, run: Run): ReadonlyMap
 }
 
 // The check box of a row, its dot and its pin. On a phone the box replaces the dot.
-function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & { run: Run }) {
+function RowChoice({ run, chosen, shown, colorOf, shadeOf, draw, pin, top }: RowProps & { run: Run }) {
   const isTop = top.some(({ id }) => id === run.id);
   const isShown = shown.has(run.id);
   const color = colorOf(run.id);
@@ -163,11 +164,11 @@ function RowChoice({ run, chosen, shown, colorOf, draw, pin, top }: RowProps & {
       {!(chosen && onPhone()) && (
         <button
           type="button"
-          class={`eye ${hasCurves(run) ? '' : 'no-curves'}`}
+          class={`eye ${hasCurves(run) ? '' : 'no-curves'} ${shadeOf?.(run) ?? ''}`}
           aria-label={`Show ${run.kind} ${run.id}`}
           aria-pressed={isShown}
           title={`${isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}${hasCurves(run) ? '' : '. It has none yet'}`}
-          style={isShown ? { background: color, borderColor: color } : undefined}
+          style={isShown && !shadeOf ? { background: color, borderColor: color } : undefined}
           onClick={() => draw(run)}
         />
       )}

@@ -18,19 +18,29 @@ export const hasCurves = ({ trial, experiment, kind }: Run): boolean =>
 
 const isRunning = ({ state }: Run): boolean => state === 'STATE_RUNNING';
 
-// The first runs: running ones, then those with curves. Experiments by age, newest first, in any order of the table;
-// trials in its order, which begins with the best.
-function firstRuns(rows: readonly Run[]): Run[] {
+// The best experiment of those with one metric; trials are in the order of it.
+function bestRun(rows: readonly Run[], smallerIsBetter: boolean): Run | undefined {
+  const scored = rows.filter(({ kind, state, experiment }) => kind === 'experiment' && state !== 'STATE_ERROR' && experiment.bestTrialSearcherMetric != null);
+  if (new Set(scored.map(({ experiment }) => experiment.searcherMetric)).size !== 1) return undefined;
+  const cost = ({ experiment }: Run): number => Number(experiment.bestTrialSearcherMetric) * (smallerIsBetter ? 1 : -1);
+  return scored.reduce((best, run) => (cost(run) < cost(best) ? run : best));
+}
+
+// The first runs: running ones, then those with curves, and the best one. Experiments by age, newest first, in any order
+// of the table; trials in its order, which begins with the best.
+function firstRuns(rows: readonly Run[], smallerIsBetter: boolean | undefined): Run[] {
   const aged = rows[0]?.kind === 'experiment' ? [...rows].sort((a, b) => b.id - a.id) : rows;
   const curved = aged.filter((run) => isRunning(run) || hasCurves(run));
   const from = curved.length > 0 ? curved : aged;
-  return [...from.filter(isRunning), ...from.filter((run) => !isRunning(run))].slice(0, FIRST_DRAWN);
+  const first = [...from.filter(isRunning), ...from.filter((run) => !isRunning(run))].slice(0, FIRST_DRAWN);
+  const best = smallerIsBetter === undefined ? undefined : bestRun(from, smallerIsBetter);
+  return !best || first.includes(best) ? first : [...first.slice(0, FIRST_DRAWN - 1), best];
 }
 
-// The runs drawn, in the order of the rows: those chosen in the address, or the pinned and the first ones.
-export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined, top: readonly number[] = []): Run[] {
+// The runs drawn, in the order of the rows: those chosen in the address, or the pinned, the first and the best ones.
+export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | undefined, top: readonly number[] = [], smallerIsBetter?: boolean): Run[] {
   if (chosen === undefined) {
-    const first = new Set(firstRuns(rows));
+    const first = new Set(firstRuns(rows, smallerIsBetter));
     return rows.filter((run) => first.has(run) || top.includes(run.id));
   }
   const wanted = new Set(chosen);

@@ -24,7 +24,7 @@ export interface RunSource {
 }
 
 const RELOAD_GAP_MS = 300;
-const SORTED_GAP_MS = 3000;
+const SORTED_GAP_MS = 4000;
 // Experiments that are loaded at once, to be grouped or filtered here: in requests of PORTION, at most MAX_LOADED.
 const PORTION = 2000;
 const MAX_LOADED = 20_000;
