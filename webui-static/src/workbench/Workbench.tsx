@@ -225,7 +225,7 @@ export function Workbench(props: Props) {
     <div class={`workbench layout-${shown} of-${kind} ${single ? 'single' : ''} ${hasTools.value ? '' : 'no-tools'} ${keys.includes('numTrials') ? 'counts-trials' : ''}`}>
       <div class="workbench-bar">
         {props.title}
-        {shown === 'both' && groups.length === 0 && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
+        {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
         {!single && (
           <QueryField
             label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
