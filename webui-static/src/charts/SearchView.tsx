@@ -102,9 +102,17 @@ const stagesOf = (lane: Lane): StageMark[] =>
 // The name of the axis of lengths.
 const lengthName = (unit: string, scale: LengthScale): string => `${unit}${scale.isLog ? ', log scale' : ''}`;
 
+// The labeled lengths, longest first: the stages, and the ends of the axis. A logarithmic one has no 0.
+const marksOf = (lane: Lane, scale: LengthScale): number[] =>
+  [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
+
 // The stages across, and the metric.
 function LengthAxes({ lane, unit, scale, values, metricName, width, height }: AxesProps) {
   const x = (length: number): number => xOf(scale.part(length), width);
+  const named = marksOf(lane, scale).reduce<number[]>((kept, mark) => {
+    const after = kept[kept.length - 1];
+    return after === undefined || x(after) - x(mark) >= STAGES_APART ? [...kept, mark] : kept;
+  }, []);
   const stages = stagesOf(lane).filter((one, at, all) => at === 0 || x(one.length) - x(all[at - 1]?.length ?? 0) >= STAGES_APART);
   return (
     <>
@@ -126,10 +134,12 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
               <title>{about}</title>
             </text>
           )}
-          <text x={x(length)} y={height - BOTTOM + 16} text-anchor="middle">
-            {grouped(length)}
-          </text>
         </g>
+      ))}
+      {named.map((mark) => (
+        <text key={mark} x={x(mark)} y={height - BOTTOM + 16} text-anchor="middle">
+          {grouped(mark)}
+        </text>
       ))}
       <text x={0} y={12} class="axis-name">
         {metricName}
@@ -145,7 +155,7 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
 function TimeAxes({ lane, unit, latest, scale, width, height }: AxesProps) {
   const x = (seconds: number): number => xOf(seconds / latest, width);
   const y = (length: number): number => yOf(scale.part(length), height);
-  const marks = [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
+  const marks = marksOf(lane, scale);
   const named = marks.reduce<number[]>((kept, mark) => {
     const above = kept[kept.length - 1];
     return above === undefined || y(mark) - y(above) >= APART ? [...kept, mark] : kept;
@@ -286,8 +296,8 @@ function TrialLine({ id, places, isStopped, over, painting }: { id: number; plac
       <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={places.map(({ x, y }) => `${x},${y}`).join(' ')}>
         <title>trial {id}</title>
       </polyline>
-      {(over === 'time' ? places.slice(1) : places).map(({ x, y }) => (
-        <circle key={`${x} ${y}`} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={2} />
+      {(over === 'time' ? places.slice(1) : places).map(({ x, y }, at) => (
+        <circle key={at} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={2} />
       ))}
       {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={end.x - dx} x2={end.x + dx} y1={end.y - dy} y2={end.y + dy} />}
     </a>
@@ -315,7 +325,7 @@ function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' 
 function OverChoice({ over, metricName, unit }: { over: Over; metricName: string; unit: string }) {
   const { setQuery } = useQuery();
   return (
-    <div class="segments over" role="group" aria-label="Axes">
+    <div class="segments over" role="group" aria-label="Chart of the search">
       {OVER.map((one) => (
         <button type="button" key={one} aria-pressed={one === over} onClick={() => setQuery({ over: one })}>
           {one === 'length' ? `${metricName} over ${unit}` : `${unit} over time`}

@@ -152,7 +152,7 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
 type PanelName = (typeof PANELS)[number];
 
 // Whether the marks of a panel are trials, so that they may have colors of the metric.
-export const isPainted = (panel: string | undefined, searches: boolean): boolean => panel === 'parameters' || (panel === 'search' && searches);
+export const isPainted = (panel: PanelName): boolean => panel === 'Parameters' || panel === 'Search';
 
 // The classes of the rows' dots beside charts whose marks have colors of the metric.
 export function useShades(byMetric: boolean, rows: readonly Run[], objective: Objective | undefined): ((run: Run) => string) | undefined {
@@ -161,7 +161,7 @@ export function useShades(byMetric: boolean, rows: readonly Run[], objective: Ob
 }
 
 // A single run has nothing to compare or to search.
-function usePanel(searches: boolean, single: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
+export function usePanel(searches: boolean, single: boolean): { offered: readonly PanelName[]; current: PanelName; choose: (name: string) => void } {
   const { query, setQuery } = useQuery();
   const offered = PANELS.filter((name) => (single ? name === 'Curves' || name === 'Media' : name !== 'Search' || searches));
   return {
@@ -196,7 +196,7 @@ export function Panels(props: Props) {
       ))}
     </div>
   );
-  const painted = isPainted(query.panels, search !== undefined);
+  const painted = isPainted(current);
   const byMetric = isByMetric(query);
   // Beside a table the eyes of its rows do the same.
   const tools = props.keyed && rows.length > 1 && <Menu label={drawn.length < rows.length ? `${drawn.length} of ${counted(rows.length, 'run')}` : counted(rows.length, 'run')}>{drawing}</Menu>;

@@ -15,7 +15,7 @@ import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
 import { groupsOf, inGroups, type Group } from './groups';
 import { heatOf } from './heat';
-import { isPainted, Panels, PanelSelect, useShades } from './Panels';
+import { isPainted, Panels, PanelSelect, usePanel, useShades } from './Panels';
 import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
@@ -200,7 +200,8 @@ export function Workbench(props: Props) {
   // One message over the full width, unless the panels show the search itself.
   const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
   const shown = isEmpty ? 'table' : layout;
-  const shadeOf = useShades(shown === 'both' && isPainted(query.panels, props.search !== undefined) && isByMetric(query), loaded, props.objective);
+  const panel = usePanel(props.search !== undefined, single).current;
+  const shadeOf = useShades(shown === 'both' && isPainted(panel) && isByMetric(query), loaded, props.objective);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
   const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
   // The labels of groups have the values of their columns.

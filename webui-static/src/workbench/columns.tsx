@@ -203,8 +203,11 @@ const METRIC_LEAST = PADDING + 9 * CELL_CHARACTER;
 const METRIC_MOST = 200;
 
 // The column with the metric's name in its title, which is known once all rows have the same one.
-export const titled = (one: Column, metricName: string | undefined): Column =>
-  one.key === BEST && metricName ? { ...one, title: `best ${metricName}`, width: Math.max(METRIC_LEAST, Math.min(METRIC_MOST, PADDING + ARROW + HEAD_CHARACTER * (metricName.length + 5))) } : one;
+export function titled(one: Column, metricName: string | undefined): Column {
+  if (one.key !== BEST || !metricName) return one;
+  const title = `best ${metricName}`;
+  return { ...one, title, width: Math.max(METRIC_LEAST, Math.min(METRIC_MOST, PADDING + ARROW + HEAD_CHARACTER * title.length)) };
+}
 
 // The column of ids is as wide as the longest of them: pixels of the padding and of a digit.
 const ID_PADDING = 26;
