@@ -39,6 +39,16 @@ passed=0 failed=0 skipped=0 failures=()
 logs=$root/build/test-logs
 mkdir -p "$logs"
 
+# The processes below a process, also those in sessions of their own.
+below() {
+  local child
+  for child in $(pgrep -P "$1"); do echo "$child" && below "$child"; done
+}
+
+# Ended by a signal, the script ends everything that it started. A trap waits for a command in the foreground, so commands
+# that take long run in the background.
+trap 'kill -KILL $(below $$) 2>/dev/null; echo "tests/run.sh: ended by a signal"; exit 130' INT TERM
+
 # count NAME LOG STATUS SECONDS CPU_SECONDS: adds a finished program's own count to the total. A program that ended
 # badly without saying which test failed counts as one failure.
 count() {
@@ -69,7 +79,8 @@ TIMEFORMAT='%R %U %S'
 run_program() {
   local name=$1
   shift
-  { time timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$logs/$name.times"
+  # In the background an interrupt would be ignored.
+  { time { env --default-signal=INT,QUIT timeout "${DET_TEST_TIMEOUT:-1500}" "$@" >"$logs/$name.log" 2>&1 </dev/null & wait $!; }; } 2>"$logs/$name.times"
   echo "$? $(awk '{ printf "%.0f %.0f", $1, $2 + $3 }' "$logs/$name.times")" >"$logs/$name.status"
 }
 
@@ -101,7 +112,8 @@ catch_suite() {
       run_program "$suite-$program" "build/$preset/tests/$program" &
     done
     wait
-  )
+  ) &
+  wait $!
   for program in "${programs[@]}"; do
     count_program "$suite-$program"
   done
@@ -114,7 +126,7 @@ build() {
   configure_and_build() {
     cmake --preset "$preset" -DDET_TESTS=ON && cmake --build "build/$preset" ${1:+--target} "$@" -- -k 0
   }
-  if ! { time configure_and_build "$@" >"$log" 2>&1; } 2>"$log.times"; then
+  if ! { time { configure_and_build "$@" >"$log" 2>&1 & wait $!; }; } 2>"$log.times"; then
     failed=$((failed + 1)) failures+=("build-$preset")
     echo "build of $preset failed:"
     grep -aE 'error|FAILED' "$log" | head -n 40 | sed 's/^/    /'
@@ -161,9 +173,8 @@ if [ "${suites[*]}" = asan ]; then
 elif wants asan; then
   # In the time that suites with real processes leave over: they wait for half of theirs. A session of its own has a
   # priority of its own, where the kernel groups processes by sessions.
-  trap 'pkill -s "$(<"$logs/asan.session")"; exit 130' INT TERM
   DET_TEST_TIMEOUT=3600 run_program asan setsid --wait nice -n 19 bash -c \
-    'echo $$ >build/test-logs/asan.session; { echo 19 >/proc/self/autogroup; } 2>/dev/null; exec tests/run.sh "$@" asan' bash $([ "$long" -eq 0 ] || echo --long) &
+    '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec tests/run.sh "$@" asan' bash $([ "$long" -eq 0 ] || echo --long) &
   asan=$!
 fi
 if wants unit && [ "$long" -eq 1 ]; then

@@ -6,6 +6,7 @@
 #   loader        the MNIST loader, a hand-written loop, torch::data; image folders with one and two workers
 #   ddp           two processes with and without exchange; all-reduce over shared memory and Gloo
 #   exact         a step of `reproducibility: exact` and of `fast`, on one process and on two
+#   compiled      a compiled step of examples/compiled_step and the same functions in eager mode (PyTorch 2.6 or later)
 #   checkpoint    stall of training and torch::save; rate to durability and fio
 #   searcher      a million trials: time, decision, memory; time to a good point; tpe and random
 #   scheduler     an event in a pool of 100 slots, one in a pool of 10,000 with 100,000 waiting requests, and a
@@ -28,7 +29,7 @@
 #                 a report to its drawn point, page loads while eight trials run
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-all=(trainer precision loader ddp exact checkpoint searcher scheduler core ingest reads table search mnist_search mnist_ranks latency edit_loop sandbox cli web)
+all=(trainer precision loader ddp exact compiled checkpoint searcher scheduler core ingest reads table search mnist_search mnist_ranks latency edit_loop sandbox cli web)
 names=("$@")
 [ $# -gt 0 ] || names=("${all[@]}")
 cmake --preset bench >&2
@@ -47,6 +48,7 @@ for name in "${names[@]}"; do
   case "$name" in
     trainer|precision|exact) targets=(bench_train_segments) command=(python3 tests/bench/segments.py build/bench "$name") ;;
     ddp) targets=(bench_train_segments bench_all_reduce) command=(python3 tests/bench/segments.py build/bench ddp) ;;
+    compiled) targets=() command=(python3 tests/bench/compiled.py) ;;
     loader) targets=(bench_loader) command=(build/bench/bench/bench_loader ${images:+"$images"}) ;;
     checkpoint) targets=(bench_checkpoint) command=(build/bench/bench/bench_checkpoint) ;;
     searcher) targets=(bench_searcher) command=(build/bench/bench/bench_searcher) ;;
@@ -64,7 +66,7 @@ for name in "${names[@]}"; do
     edit_loop) targets=(programs) command=(python3 tests/bench/edit_loop.py build/bench) ;;
     *) echo "no such benchmark: $name (there are: ${all[*]})" >&2; exit 2 ;;
   esac
-  cmake --build build/bench --target "${targets[@]}" >&2
+  [ "${#targets[@]}" -eq 0 ] || cmake --build build/bench --target "${targets[@]}" >&2
   while read -r line; do
     echo "$line"
     if [[ $line == *" short" ]]; then status=1; fi

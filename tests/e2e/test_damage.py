@@ -12,6 +12,7 @@ from test_main_job import tiny
 BUILD = os.environ["DET_E2E_BUILD"]
 FIXTURE = pathlib.Path(__file__).resolve().parent / "fixtures" / "tiny"
 BATCHES = 30000
+CHECKPOINT_EVERY = 100
 
 
 def flip(directory):
@@ -52,9 +53,11 @@ class Damage(unittest.TestCase):
         cls.token = json.loads(text)["token"]
 
     def create(self):
-        storage = f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, save_trial_latest: 9}}\n"
-        return self.cluster.create(FIXTURE, tiny(BATCHES, checkpoint_every=100, validate_every=500, storage=storage,
-                                                 max_restarts=0))
+        # Listed checkpoints are not removed before they are damaged, however long a pause takes.
+        storage = (f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}, "
+                   f"save_trial_latest: {BATCHES // CHECKPOINT_EVERY + 1}}}\n")
+        return self.cluster.create(FIXTURE, tiny(BATCHES, checkpoint_every=CHECKPOINT_EVERY, validate_every=500,
+                                                 storage=storage, max_restarts=0))
 
     def checkpoints(self, experiment):
         """[(steps, uuid, state)], newest first."""

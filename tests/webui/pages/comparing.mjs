@@ -61,13 +61,16 @@ export const comparing = [
       const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
       assert.equal(values.length, 3);
       assert.deepEqual(values, [...values].sort((a, b) => b - a));
+      const auto = page.getByRole('button', { name: 'Auto', exact: true });
+      await auto.click();
       await page.getByLabel('Smoothing').fill('0.9');
       await until(() => location.search.includes('smooth=0.9'));
       await plot.hover({ position: { x: width * 0.25, y: 80 } });
       await hovered.locator('td.quiet').first().waitFor();
-      await page.getByRole('button', { name: 'Auto', exact: true }).click();
+      await auto.click();
       await until(() => !location.search.includes('smooth='));
-      await page.getByLabel('Smoothing').fill('0');
+      await auto.click();
+      await until(() => location.search.includes('smooth=0'));
     },
   ],
   [

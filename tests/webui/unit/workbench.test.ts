@@ -16,7 +16,7 @@ import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wi
 
 const trial = (id: number, hparams: JsonObject, metric?: number, more: object = {}): Trial =>
   ({ id, hparams, searcherMetricValue: metric, state: 'STATE_COMPLETED', ...more }) as unknown as Trial;
-const run = (id: number, hparams: JsonObject, metric?: number): Run => ofTrial({ trialIds: [] } as unknown as Experiment, trial(id, hparams, metric));
+const run = (id: number, hparams: JsonObject, metric?: number): Run => ofTrial({ trialIds: [], labels: [] } as unknown as Experiment, trial(id, hparams, metric));
 
 test('runs with equal values are a group; its numbers have a mean and a deviation', () => {
   const runs = [run(1, { act: 'relu', lr: 1 }, 2), run(2, { act: 'gelu', lr: 1 }), run(3, { act: 'relu', lr: 1 }, 4), run(4, { lr: 1 }, 9)];
@@ -59,14 +59,23 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
 });
 
-test('a wide table has the hyperparameters that differ most, as many as it has room for; beside charts it has two', () => {
+test('a wide table has the hyperparameters that differ most, as many as it has room for, then labels; beside charts it has two', () => {
   const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 32, rare: 1 })];
-  const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.'));
+  const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.') || key === 'tags');
   assert.deepEqual(added(3000), ['hp.width', 'hp.act']);
-  assert.deepEqual(added(1200), ['hp.width']);
+  assert.deepEqual(added(1000), ['hp.width']);
   assert.deepEqual(added(900), []);
   assert.deepEqual(added(1440, true), ['hp.width', 'hp.act']);
+  runs[0] = { ...run(1, { act: 'relu', lr: 1, width: 8 }), experiment: { trialIds: [], labels: ['first'] } as unknown as Experiment };
+  assert.deepEqual(added(3000), ['hp.width', 'hp.act', 'tags']);
+  assert.deepEqual(added(1100), ['hp.width', 'hp.act']);
   assert.deepEqual(usualColumns([], false, 3000), DEFAULT_COLUMNS.experiment);
+});
+
+test('runs that have ended have no progress', () => {
+  const running = ofTrial({ trialIds: [], labels: [] } as unknown as Experiment, trial(2, {}, 1, { state: 'STATE_RUNNING' }));
+  assert.ok(usualColumns([run(1, {}), running], true, 1440).includes('progress'));
+  assert.ok(!usualColumns([run(1, {})], true, 1440).includes('progress'));
 });
 
 test('the best value of the searcher metric is marked unless all are equal', () => {
@@ -81,7 +90,7 @@ test('the best value of the searcher metric is marked unless all are equal', () 
 });
 
 test('a column that has one value only is left out', () => {
-  const of = (id: number, username: string): Run => ({ ...run(id, {}), experiment: { trialIds: [], username, numTrials: 1 } as unknown as Experiment });
+  const of = (id: number, username: string): Run => ({ ...run(id, {}), experiment: { trialIds: [], labels: [], username, numTrials: 1 } as unknown as Experiment });
   const shown = (...users: string[]): string[] => ['user', 'numTrials'].filter((key) => usualColumns(users.map((user, at) => of(at + 1, user)), true, 1440).includes(key));
   assert.deepEqual(shown('ann', 'ann'), []);
   assert.deepEqual(shown('ann', 'bob'), ['user']);

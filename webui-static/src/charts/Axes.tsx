@@ -26,27 +26,25 @@ export function Menu({ label, isSet = false, children }: { label: string; isSet?
 export function Smoothing({ value: chosen }: { value: number | undefined }) {
   const { setQuery } = useQuery();
   const value = chosen ?? 0;
-  const title = chosen === undefined ? 'Automatic: noisy curves of several runs are smoothed' : `Smoothing ${value.toFixed(2)}: the weight of the past in a moving average`;
   return (
-    <div class="smoothing" title={title}>
-      <span>{chosen === undefined ? 'Auto smoothing' : 'Smoothing'}</span>
+    <div class={`smoothing ${chosen === undefined ? 'auto' : ''}`}>
+      <span>Smoothing</span>
+      <span class="segments">
+        <button type="button" aria-pressed={chosen === undefined} title="Noisy curves of several runs are smoothed; their titles say how much" onClick={() => setQuery({ smooth: chosen === undefined ? '0' : '' })}>
+          Auto
+        </button>
+      </span>
       <input
         type="range"
         aria-label="Smoothing"
+        title="The weight of the past in a moving average, for all curves"
         min="0"
         max="0.99"
         step="0.01"
         value={value}
         onInput={(e) => setQuery({ smooth: e.currentTarget.value })}
       />
-      {chosen !== undefined && (
-        <>
-          <output>{value.toFixed(2)}</output>
-          <button type="button" class="plain" title="Smooth noisy curves only" onClick={() => setQuery({ smooth: '' })}>
-            Auto
-          </button>
-        </>
-      )}
+      {chosen !== undefined && <output>{value.toFixed(2)}</output>}
     </div>
   );
 }

@@ -29,27 +29,33 @@ const Stroke = ({ dash }: { dash: number[] | undefined }) => (
   </svg>
 );
 
-// A fact about how the page draws; a click draws all charts otherwise. A phone has the choice in its menu only.
-function Choice({ text, title, other }: { text: string; title: string; other: Record<string, string> }) {
+// A fact about how the page draws, and the way to draw all charts otherwise. A phone has the choice in its menu only.
+function Choice({ text, offer, title, other }: { text: string; offer: string; title: string; other: Record<string, string> }) {
   const { setQuery } = useQuery();
-  if (onPhone()) return <span>{text}</span>;
   return (
-    <button type="button" class="plain" title={title} onClick={() => setQuery(other)}>
+    <span>
       {text}
-    </button>
+      {!onPhone() && (
+        <>
+          {' · '}
+          <button type="button" class="plain" title={title} onClick={() => setQuery(other)}>
+            {offer}
+          </button>
+        </>
+      )}
+    </span>
   );
 }
 
 // The first values that are out of sight.
 function Beyond({ range, beyond }: Focus) {
-  const isAbove = beyond > range[1];
-  const text = `starts at ${metric(Number(beyond.toPrecision(3)))}`;
-  return <Choice text={text} title={`The first values are ${isAbove ? 'above' : 'below'} the plot. Click to show all.`} other={{ y: 'all' }} />;
+  const text = metric(Number(beyond.toPrecision(3)));
+  return <Choice text="cropped" offer="show all" title={`The first values are ${beyond > range[1] ? 'above the plot, up to' : 'below the plot, down to'} ${text}`} other={{ y: 'all' }} />;
 }
 
 interface Props extends ChartProps {
   focus: Focus | undefined;
-  steady: boolean; // smoothed because the curves are noisy
+  steady: number; // the smoothing of curves that are noisy; 0 without
   canvas: () => HTMLCanvasElement | undefined;
 }
 
@@ -85,7 +91,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             </span>
           ))}
         {focus && <Beyond {...focus} />}
-        {steady && <Choice text="smoothed" title="The curves change about as much from point to point as the runs differ. Raw values are pale. Click to show them only." other={{ smooth: '0' }} />}
+        {steady > 0 && <Choice text={`smoothed ${steady.toFixed(2)}`} offer="show raw" title="The curves change about as much from point to point as the runs differ; raw values are pale" other={{ smooth: '0' }} />}
         {missing > 0 && (
           <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
             {having} of {counted(trials ?? 0, 'run')}

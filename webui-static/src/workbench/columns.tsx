@@ -156,13 +156,18 @@ export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
 // Default columns for trials of several experiments.
 export const WITH_EXPERIMENT: readonly string[] = ['id', 'experiment', ...DEFAULT_COLUMNS.trial.slice(1)];
 
-// Rows that are looked at for hyperparameters, and pixels of a column of one and of the frame around a table.
+// Rows that are looked at for their values, and pixels of the frame around a table.
 const LOOKED_AT = 100;
-const PARAMETER_WIDTH = 104;
 const FRAME_WIDTH = 136 + 58;
+// Hyperparameters beside charts.
+const FEW = 2;
 
-// Columns that tell nothing if all rows have the same value.
-const VARYING = ['user', 'numTrials'];
+// Whether a default column says anything about these rows: not if one has to have different values and all are equal, nor
+// the progress of runs that have ended.
+function isUseful(key: string, looked: readonly Run[]): boolean {
+  if (key === 'progress') return looked.length === 0 || looked.some(({ state }) => !isEnded(state));
+  return !['user', 'numTrials'].includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1;
+}
 
 // The hyperparameters that differ, of those that half of the runs have: first those with the widest range, as learning
 // rates, then those with most values. Called for each drawing of the table, so each trial is looked at once.
@@ -181,15 +186,20 @@ function differing(runs: readonly Run[]): string[] {
     .map(({ name }) => `hp.${name}`);
 }
 
-// The default columns of experiments: those of DEFAULT_COLUMNS that differ, and after the metric hyperparameters: two
-// beside charts, otherwise as many as there is room for in a table of this width.
+// The default columns of experiments: those of DEFAULT_COLUMNS that say anything, and after the metric hyperparameters:
+// two beside charts, otherwise as many as there is room for in a window of this width, and then the labels.
 export function usualColumns(runs: readonly Run[], beside: boolean, width: number): readonly string[] {
   const looked = runs.slice(0, LOOKED_AT);
-  const own = DEFAULT_COLUMNS.experiment.filter((key) => !VARYING.includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1);
-  const used = own.reduce((sum, key) => sum + (column(key)?.width ?? 0), FRAME_WIDTH);
-  const room = beside ? 2 : Math.max(0, Math.floor((width - used) / PARAMETER_WIDTH));
+  const own = DEFAULT_COLUMNS.experiment.filter((key) => isUseful(key, looked));
+  const widthOf = (key: string): number => {
+    const one = column(key);
+    return one ? aligned(one, looked).width : 0;
+  };
+  let room = own.reduce((left, key) => left - (column(key)?.width ?? 0), width - FRAME_WIDTH);
+  const labels = new Set(looked.map(({ experiment }) => experiment.labels.join(','))).size > 1 ? ['tags'] : [];
+  const more = beside ? differing(looked).slice(0, FEW) : [...differing(looked), ...labels].filter((key) => (room -= widthOf(key)) >= 0);
   const at = own.indexOf(BEST) + 1;
-  return [...own.slice(0, at), ...differing(looked).slice(0, room), ...own.slice(at)];
+  return [...own.slice(0, at), ...more, ...own.slice(at)];
 }
 
 // Pixels of a character of a cell and of a head, of the padding, and of the arrow of an order.

@@ -1,7 +1,8 @@
 // Groups of runs with equal values in some columns, and what their rows show of a column. Pure.
 import { metric } from '../format';
+import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
-import { numberOf, valueOf, type Run } from './runs';
+import { numberOf, readerOf, type Run } from './runs';
 import type { Sort } from './view';
 
 export interface Group {
@@ -14,14 +15,26 @@ export interface Group {
 
 const short = (column: string): string => column.replace(/^(hp|metadata)\./, '');
 
+// The JSON of values that are often equal.
+function jsonOnce(): (value: JsonValue | undefined) => string {
+  const known = new Map<JsonValue, string>();
+  return (value = null) => {
+    const text = known.get(value) ?? JSON.stringify(value);
+    if (typeof value !== 'object') known.set(value, text);
+    return text;
+  };
+}
+
 // Groups in the order of their means in the column that the runs are sorted by, or else of their first runs. Without
 // columns there are none.
 export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?: Sort): Group[] {
   if (columns.length === 0) return [];
   const found = new Map<string, Group>();
+  const readers = columns.map(readerOf);
+  const asJson = jsonOnce();
   for (const run of runs) {
-    const values = columns.map((column) => valueOf(run, column));
-    const key = JSON.stringify(values);
+    const values = readers.map((read) => read(run));
+    const key = `[${values.map(asJson).join()}]`;
     const group = found.get(key);
     if (group) group.runs.push(run);
     else {
@@ -74,7 +87,7 @@ export function deviationText(deviation: number): string {
 
 // Those of a column; undefined if no run has a number there.
 export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
-  spreadOf(runs.map((run) => numberOf(run, column)).filter((value) => value !== undefined));
+  spreadOf(runs.map(readerOf(column)).filter((value): value is number => typeof value === 'number' && Number.isFinite(value)));
 
 // The range of a column, "0.001–0.1", or its only value; '' if no run has a number there.
 export function rangeText(runs: readonly Run[], column: string): string {

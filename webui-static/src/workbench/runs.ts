@@ -111,15 +111,19 @@ export const openPrefix = (key: string): string | undefined =>
 export const isOpen = (key: string): boolean => openPrefix(key) !== undefined;
 export const hasLevels = (prefix: string): boolean => OPEN[prefix]?.levels === true;
 
-// The value of a run in a column.
-export function valueOf(run: Run, key: string): JsonValue | undefined {
+// Reads a column of many runs: its key is looked at once.
+export function readerOf(key: string): (run: Run) => JsonValue | undefined {
   const own = OWN[key];
-  if (own) return own(run) ?? undefined;
+  if (own) return (run) => own(run) ?? undefined;
   const prefix = openPrefix(key) ?? '';
   const source = OPEN[prefix];
   const name = key.slice(prefix.length);
-  return source && at(source.of(run), source.levels ? name.split('.') : [name]);
+  const path = source?.levels ? name.split('.') : [name];
+  return (run) => source && at(source.of(run), path);
 }
+
+// The value of a run in a column.
+export const valueOf = (run: Run, key: string): JsonValue | undefined => readerOf(key)(run);
 
 export function numberOf(run: Run, key: string): number | undefined {
   const value = valueOf(run, key);
@@ -140,7 +144,7 @@ export function openKeys(runs: readonly Run[]): string[] {
 
 // The runs in the order of a column; runs without a value come last. Numbers by size, texts by letters.
 export function inOrder(runs: readonly Run[], sorts: readonly { column: string; descending: boolean }[]): Run[] {
-  const keys = sorts.map(({ column }) => runs.map((run) => valueOf(run, column)));
+  const keys = sorts.map(({ column }) => runs.map(readerOf(column)));
   const order = runs.map((_, index) => index);
   const text = (value: JsonValue): string => (typeof value === 'string' ? value : JSON.stringify(value));
   order.sort((a, b) => {
