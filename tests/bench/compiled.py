@@ -37,6 +37,7 @@ def main():
     if release < (2, 6):
         print("compiled: no figure without PyTorch 2.6 or later", file=sys.stderr)
         return
+    from torch._inductor.package import load_package
     import export_step
     import model
     step = export_step.Step(model, "cpu")
@@ -46,7 +47,7 @@ def main():
         export_step.write_package(step, {name: export_step.compile_function(*one) for name, one in functions.items()},
                                   package)
         torch.set_num_threads(1)
-        compiled = {name: torch._inductor.aoti_load_package(str(package), name) for name in functions}
+        compiled = {name: load_package(str(package), name) for name in functions}
         eager = {name: function for name, (function, _) in functions.items()}
 
         def step_with(calls):
