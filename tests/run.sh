@@ -39,15 +39,23 @@ passed=0 failed=0 skipped=0 failures=()
 logs=$root/build/test-logs
 mkdir -p "$logs"
 
-# The processes below a process, also those in sessions of their own.
-below() {
+# Stops the processes below a process, also those in sessions of their own, and prints them. A stopped one starts no others.
+stop_below() {
   local child
-  for child in $(pgrep -P "$1"); do echo "$child" && below "$child"; done
+  for child in $(pgrep -P "$1"); do
+    if [ "$child" != "$BASHPID" ] && kill -STOP "$child" 2>/dev/null; then echo "$child" && stop_below "$child"; fi
+  done
 }
 
-# Ended by a signal, the script ends everything that it started. A trap waits for a command in the foreground, so commands
-# that take long run in the background.
-trap 'kill -KILL $(below $$) 2>/dev/null; echo "tests/run.sh: ended by a signal"; exit 130' INT TERM
+# Ended by a signal, the script ends everything that it started: also the supervisors of tests' tasks, which outlive their
+# agents. A trap waits for a command in the foreground, so commands that take long run in the background.
+end_all() {
+  kill -KILL $(stop_below $$) 2>/dev/null
+  pkill -KILL -f "^$root/build/[^ ]*/det-supervisor ${TMPDIR:-/tmp}/det-"
+  echo "tests/run.sh: ended by a signal"
+  exit 130
+}
+trap end_all INT TERM
 
 # count NAME LOG STATUS SECONDS CPU_SECONDS: adds a finished program's own count to the total. A program that ended
 # badly without saying which test failed counts as one failure.

@@ -68,13 +68,13 @@ export async function loadsOfTabs() {
   await page.goto('about:blank');
   const tabs = [];
   const took = [];
-  const untilLive = (tab) => tab.has('.freshness-live', HANGS_MS);
+  const untilLive = (tab) => tab.waitFor('.freshness-live', HANGS_MS);
   for (let at = 0; at < TABS; at++) {
     const tab = await window.openTab();
     tabs.push(tab);
     const begin = performance.now();
     await tab.goto(`${cluster.url}/det/experiments`);
-    await tab.has(DATA, HANGS_MS);
+    await tab.waitFor(DATA, HANGS_MS);
     took.push(Math.round(performance.now() - begin));
     await untilLive(tab);
   }

@@ -2,6 +2,7 @@
 // visible, because it emulates focus in each of them.
 import { page } from './driver.mjs';
 
+// Longer than any wait in a page.
 const ANSWER_MS = 60000;
 
 // Sends commands to one tab and to the scripts of its page.
@@ -34,7 +35,7 @@ class Tab {
   }
 
   // Waits until an element is in the page. Hidden pages have no frames, so this counts no frames.
-  async has(selector, timeout) {
+  async waitFor(selector, timeout) {
     const found = await this.evaluate(
       ([wanted, ms]) =>
         new Promise((resolve) => {

@@ -2,7 +2,7 @@
 import { flatten } from '../charts/search';
 import { decimals, duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
-import { trialState } from '../workbench/runs';
+import { isNumber, trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
 
 export interface Cell {
@@ -42,8 +42,6 @@ export function bestPlace(values: readonly (number | undefined)[], smallerIsBett
 }
 
 type Value = number | undefined;
-
-const isNumber = (value: JsonValue | undefined): value is number => typeof value === 'number' && Number.isFinite(value);
 
 // Decimal places of numbers as texts; undefined if one has an exponent.
 const placesOf = (texts: readonly string[]): number | undefined =>

@@ -2,7 +2,7 @@
 import { metric } from '../format';
 import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
-import { numberOf, readerOf, type Run } from './runs';
+import { isNumber, numberOf, readerOf, type Run } from './runs';
 import type { Sort } from './view';
 
 export interface Group {
@@ -87,7 +87,7 @@ export function deviationText(deviation: number): string {
 
 // Those of a column; undefined if no run has a number there.
 export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
-  spreadOf(runs.map(readerOf(column)).filter((value): value is number => typeof value === 'number' && Number.isFinite(value)));
+  spreadOf(runs.map(readerOf(column)).filter(isNumber));
 
 // The range of a column, "0.001–0.1", or its only value; '' if no run has a number there.
 export function rangeText(runs: readonly Run[], column: string): string {

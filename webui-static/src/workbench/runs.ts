@@ -125,9 +125,11 @@ export function readerOf(key: string): (run: Run) => JsonValue | undefined {
 // The value of a run in a column.
 export const valueOf = (run: Run, key: string): JsonValue | undefined => readerOf(key)(run);
 
+export const isNumber = (value: JsonValue | undefined): value is number => typeof value === 'number' && Number.isFinite(value);
+
 export function numberOf(run: Run, key: string): number | undefined {
   const value = valueOf(run, key);
-  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+  return isNumber(value) ? value : undefined;
 }
 
 // Keys of the columns for hyperparameters, metadata and metrics of these runs, in order.
