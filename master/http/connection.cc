@@ -1,6 +1,7 @@
 // State machine of a connection: idle → header → body → reply → idle.
 #include "master/http/connection.h"
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -492,7 +493,13 @@ void Connection::dispatch() {
 void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer,
                       const HttpLimits& limits, const Handler& handler, IdleConnections& idle,
                       std::function<void()> closed) {
-  std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, idle, std::move(closed))
+  // Handlers drop their references on threads of their own, and may drop the last one.
+  const auto end_on_own_thread = [](Connection* ended) {
+    asio::dispatch(ended->executor(), [owned = std::unique_ptr<Connection>(ended)] {});
+  };
+  std::shared_ptr<Connection>(
+      new Connection(std::move(socket), std::move(peer), limits, handler, idle, std::move(closed)),
+      end_on_own_thread)
       ->next_request();
 }
 
