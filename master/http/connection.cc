@@ -1,6 +1,7 @@
 // State machine of a connection: idle → header → body → reply → idle.
 #include "master/http/connection.h"
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -159,9 +160,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     socket_.async_read_some(buffer_.prepare(std::min(kReadSize, limits_.header_bytes + kReadSize)),
                             [self = shared_from_this()](ErrorCode error, std::size_t count) {
                               self->leave_idle();
-                              if (self->timed_out_ && self->buffer_.size() > 0) {
+                              if (self->timed_out_ && self->buffer_.size() > 0)
                                 return self->refuse(408, "the header did not arrive in time");
-                              }
                               if (error) return self->fail_connection();
                               self->buffer_.commit(count);
                               if (self->has_header_end()) return self->read_header();
@@ -193,9 +193,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (const char* problem = header_problem(parser_->get())) return refuse(400, problem);
     buffer_.consume(used);
     take_head();
-    if (request_.headers.size() > static_cast<std::size_t>(limits_.header_fields)) {
+    if (request_.headers.size() > static_cast<std::size_t>(limits_.header_fields))
       return refuse(431, "more than 64 header fields");
-    }
     read_body();
   }
 
@@ -232,10 +231,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     reserved_ = 0;
     const std::int64_t limit = admission.body_bytes;
     parser_->body_limit(static_cast<std::uint64_t>(limit));
-    if (const auto length = parser_->content_length();
-        length && *length > static_cast<std::uint64_t>(limit)) {
+    if (const auto length = parser_->content_length(); length && *length > static_cast<std::uint64_t>(limit))
       return refuse(413, "the body is larger than " + std::to_string(limit) + " bytes");
-    }
     const std::string expect = to_lower(request_.header("expect"));
     body_started_ = Clock::now();
     if (expect.empty()) return read_more_body();
@@ -258,9 +255,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
           if (error == beast::http::error::body_limit) return self->refuse(413, "the body is too large");
           if (self->timed_out_) return self->refuse(408, "the body did not arrive in time");
           if (error == beast::http::error::end_of_stream || error == asio::error::eof ||
-              error == asio::error::connection_reset || error == asio::error::operation_aborted) {
+              error == asio::error::connection_reset || error == asio::error::operation_aborted)
             return self->fail_connection();
-          }
           if (error && error != beast::http::error::need_buffer) return self->refuse(400, "malformed body");
           if (!self->reserve()) return self->refuse(429, kTooManyUploads);
           if (self->parser_->is_done()) return self->dispatch();
@@ -401,9 +397,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // Callbacks may call back into this object, so detach the list first.
     auto pieces = std::move(pieces_);
     pieces_.clear();
-    for (Piece& piece : pieces) {
+    for (Piece& piece : pieces)
       if (piece.done) piece.done(false);
-    }
     report_gone();
   }
   void report_gone() {
@@ -492,8 +487,12 @@ void Connection::dispatch() {
 void serve_connection(asio::generic::stream_protocol::socket socket, std::string peer,
                       const HttpLimits& limits, const Handler& handler, IdleConnections& idle,
                       std::function<void()> closed) {
-  std::make_shared<Connection>(std::move(socket), std::move(peer), limits, handler, idle, std::move(closed))
-      ->next_request();
+  // Handlers drop their references on threads of their own, and may drop the last one.
+  const auto end = [](Connection* ended) {
+    asio::dispatch(ended->executor(), [owned = std::unique_ptr<Connection>(ended)] {});
+  };
+  auto* made = new Connection(std::move(socket), std::move(peer), limits, handler, idle, std::move(closed));
+  std::shared_ptr<Connection>(made, end)->next_request();
 }
 
 }  // namespace det::http

@@ -52,8 +52,8 @@ class IdleConnections {
 };
 
 /// Serves `socket` until it closes. The connection keeps itself alive; `handler` and `limits` must outlive
-/// it, and so must `idle`. Everything runs on the socket's executor, which must be served by one thread.
-/// `closed` is called once at the end.
+/// it, and so must `idle`. Everything runs on the socket's executor, which must be served by one thread, also
+/// the end, whatever thread drops the last exchange. `closed` is called once at the end.
 void serve_connection(boost::asio::generic::stream_protocol::socket socket, std::string peer,
                       const HttpLimits& limits, const Handler& handler, IdleConnections& idle,
                       std::function<void()> closed);

@@ -68,7 +68,7 @@ export const runColor = (seed: number, dark: boolean): string =>
   `rgb(${linear(labOf(seed, dark ? TONES.dark : TONES.light)).map(encoded).join(', ')})`;
 
 // Among more runs than these, colors cannot be told apart anyway.
-const MAX_APART = 16;
+export const MAX_APART = 16;
 // The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it. Lines differ
 // by their hues rather than by their lightness, which counts less.
 const ALIKE = 0.1;
@@ -90,17 +90,21 @@ function apart(one: number, other: number): number {
   return Math.min(...from.map((lab, at) => distance(lab, to[at] ?? lab)));
 }
 
-// The seeds of shown runs: that of `before` for those that were shown, so that no curve changes its color; else the
-// id, or, if its color looks like another one, the seed furthest from all others.
-export function seedsOf(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
-  const steady = before.size > MAX_APART ? [] : ids.filter((id) => before.has(id));
-  const seeds = new Map(steady.map((id) => [id, before.get(id) ?? id]));
+type Seeds = ReadonlyMap<number, number>;
+const NO_SEEDS: Seeds = new Map();
+
+// The seeds of shown runs: that of `shown` for those that were shown already, so that no curve changes its color; else
+// the usual one, by default the id, or, if its color looks like another one, the seed furthest from all others.
+export function seedsOf(ids: readonly number[], shown: Seeds, usual: Seeds = NO_SEEDS): Map<number, number> {
+  const steady = shown.size > MAX_APART ? [] : ids.filter((id) => shown.has(id));
+  const seeds = new Map(steady.map((id) => [id, shown.get(id) ?? id]));
   for (const id of [...ids].sort((a, b) => a - b)) {
     if (seeds.has(id)) continue;
     const taken = [...seeds.values()];
     const room = (seed: number): number => Math.min(...taken.map((other) => apart(seed, other)));
-    const isClear = taken.length >= MAX_APART || room(id) >= ALIKE;
-    seeds.set(id, isClear ? id : SEEDS.reduce((best, seed) => (room(seed) > room(best) ? seed : best), id));
+    const own = usual.get(id) ?? id;
+    const isClear = taken.length >= MAX_APART || room(own) >= ALIKE;
+    seeds.set(id, isClear ? own : SEEDS.reduce((best, seed) => (room(seed) > room(best) ? seed : best), own));
   }
   return seeds;
 }

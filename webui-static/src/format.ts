@@ -201,9 +201,20 @@ export function grouped(value: number): string {
 export const axisNumber = (value: number): string =>
   Number.isInteger(value) && Math.abs(value) < 1e6 ? grouped(value) : metric(value);
 
+// Most decimal places of ticks without an exponent, and how exact they are then.
+const TICK_PLACES = 6;
+const EXACT = 1e-9;
+
+// The decimal places that ticks need: "0.0001" beside "5e-5" would be two notations. Undefined for too many.
+function tickPlaces(ticks: readonly number[]): number | undefined {
+  const isExact = (value: number, places: number): boolean => Math.abs(Number(value.toFixed(places)) - value) <= EXACT * Math.abs(value);
+  for (let places = 0; places <= TICK_PLACES; places++) if (ticks.every((value) => isExact(value, places))) return places;
+  return undefined;
+}
+
 // The ticks of an axis, with the same number of decimal places.
 export function axisTexts(ticks: readonly number[]): string[] {
-  const places = decimals(ticks);
+  const places = decimals(ticks) ?? tickPlaces(ticks);
   return ticks.map((value) => (places === undefined || places === 0 || value === 0 ? axisNumber(value) : value.toFixed(places)));
 }
 

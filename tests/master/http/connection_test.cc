@@ -1,9 +1,17 @@
 // The acceptor and HTTP/1.1 framing, byte for byte.
+#include "master/http/connection.h"
+
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
+#include <future>
 #include <optional>
+#include <thread>
 
 #include "bench.h"
 #include "common/base/files.h"
@@ -30,6 +38,56 @@ TEST_CASE("health responds without a login, with the security headers") {
     CHECK(answer.find(header) != std::string::npos);
   }
   CHECK(answer.find("frame-ancestors 'none'") != std::string::npos);
+}
+
+/// A connection that one thread serves, and the client's end of its socket.
+struct Served {
+  boost::asio::io_context io{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+  http::HttpLimits limits;
+  http::IdleConnections idle;
+  UniqueFd client;
+  std::promise<std::thread::id> ended;
+  std::thread thread;
+
+  explicit Served(const http::Handler& handler) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    client.reset(ends[0]);
+    boost::asio::generic::stream_protocol::socket socket(
+        io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
+    http::serve_connection(std::move(socket), "a", limits, handler, idle,
+                           [this] { ended.set_value(std::this_thread::get_id()); });
+    thread = std::thread([this] { io.run(); });
+  }
+  /// Returns when its thread has left what it was doing.
+  void settle() {
+    std::promise<void> settled;
+    boost::asio::post(io, [&] { settled.set_value(); });
+    settled.get_future().get();
+  }
+  ~Served() {
+    work.reset();
+    io.stop();
+    thread.join();
+  }
+  void send(std::string_view bytes) const {
+    REQUIRE(::send(client.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  }
+};
+
+TEST_CASE("a connection ends on its own thread, whatever thread drops it") {
+  std::promise<std::function<void(http::Admission)>> asked;
+  const http::Handler handler{
+      .admit = [&](const http::Request&, std::int64_t, auto done) { asked.set_value(std::move(done)); },
+      .handle = [](auto&&...) {}};
+  Served served(handler);
+  served.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+  // While the handler decides, its callback is the only owner of the connection.
+  std::function<void(http::Admission)> done = asked.get_future().get();
+  served.settle();
+  done = nullptr;
+  CHECK(served.ended.get_future().get() == served.thread.get_id());
 }
 
 TEST_CASE("request smuggling attempts are refused and the connection closed") {

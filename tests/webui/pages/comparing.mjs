@@ -21,7 +21,7 @@ export const comparing = [
       const summary = page.getByRole('rowgroup', { name: 'Summary' });
       // "0.5 best", "0.4 −0.1": read at once, because the runs report on. The last one may not have reported yet.
       await until(() => {
-        const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'accuracy');
+        const row = [...document.querySelectorAll('[aria-label="Summary"] tr')].find((one) => one.cells[0].innerText.trim() === 'best accuracy');
         return row && [...row.cells].every((cell) => !/^(|–.*)$/.test(cell.innerText.trim()));
       });
       const [cells, column] = await summary.getByRole('row', { name: 'accuracy' }).evaluate((row) => [
@@ -61,6 +61,13 @@ export const comparing = [
       const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
       assert.equal(values.length, 3);
       assert.deepEqual(values, [...values].sort((a, b) => b - a));
+      // They stay when the chart is made again below the pointer, as by another theme.
+      const canvas = page.locator('figure[data-panel="grad_norm"] .u-wrap > canvas');
+      await canvas.evaluate((one) => (one.dataset.old = 'yes'));
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await until(() => !document.querySelector('figure[data-panel="grad_norm"] .u-wrap > canvas').dataset.old);
+      await hovered.waitFor();
+      await page.emulateMedia({ colorScheme: null });
       const auto = page.getByRole('button', { name: 'Auto', exact: true });
       await auto.click();
       await page.getByLabel('Smoothing').fill('0.9');

@@ -97,7 +97,7 @@ export const manyCurves = (figure) => [
     async () => {
       await page.goto(address(`&drawn=${EXPERIMENT}`));
       const chart = page.locator('figure[data-panel="loss"]');
-      const first = chart.getByRole('button', { name: 'show all' });
+      const first = chart.getByRole('button', { name: 'cropped: show all values' });
       assert.match(await first.getAttribute('title'), /^The first values are above the plot, up to 2/);
       await first.click();
       await until(() => location.search.includes('y=all'));

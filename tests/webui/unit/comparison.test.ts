@@ -72,8 +72,8 @@ const subject = (id: number, metric: number, more: object = {}): Subject =>
 test('a comparison has sections; only the rows that differ are left on demand', () => {
   const all = sections([subject(1, 0.5), subject(2, 0.75)], false, 0);
   assert.deepEqual(all.map(({ name, rows }) => [name, rows.map((row) => row.name)]), [
-    ['Summary', ['State', 'accuracy', 'Batches', 'Duration', 'Searcher']],
-    ['Validation metrics', ['loss']],
+    ['Summary', ['State', 'best accuracy', 'Batches', 'Duration', 'Searcher']],
+    ['At the best validation', ['loss']],
     ['Hyperparameters', ['lr']],
   ]);
   const left = onlyDiffering(all);
@@ -86,12 +86,12 @@ test('a comparison has sections; only the rows that differ are left on demand', 
 });
 
 test('the first line names the one that leads, by the difference of the shown values', () => {
-  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 leads accuracy by 0.25');
-  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 leads accuracy by 0.25');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 has the best accuracy, 0.25 ahead of trial 1');
+  assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 has the best accuracy, 0.25 ahead of trial 2');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5)], true), 'Both reach accuracy 0.5');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.5, { searcherMetric: 'loss' })], true), '');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75), subject(3, 0.75)], false), 'Trial 2 and trial 3 lead accuracy with 0.75');
-  assert.equal(leaderText([{ ...subject(1, 0.5, { bestTrialSearcherMetric: 0.5 }), path: 'experiment' }, { ...subject(2, 0.75, { name: 'two', bestTrialSearcherMetric: 0.75 }), path: 'experiment' }], false), 'two leads accuracy by 0.25');
+  assert.equal(leaderText([{ ...subject(1, 0.5, { bestTrialSearcherMetric: 0.5 }), path: 'experiment' }, { ...subject(2, 0.75, { name: 'two', bestTrialSearcherMetric: 0.75 }), path: 'experiment' }], false), 'two has the best accuracy, 0.25 ahead of one');
   assert.equal(leaderText([subject(1, 0.5)], true), '');
 });
 
@@ -104,7 +104,7 @@ test('a comparison shows the values of the run table, in the format of its colum
   const one = subject(1, 0.5);
   const row = { kind: 'trial', experiment: one.experiment, trial: { ...one.trial, searcherMetricValue: 0.625 } } as unknown as Run;
   const [summary] = sections([withRow(one, row), subject(2, 0.75)], false, 0, metricColumn([0.625, 0.1234]));
-  assert.deepEqual(summary?.rows.filter(({ name }) => name === 'accuracy').map(told), [['0.6250', '0.7500 +0.1250']]);
+  assert.deepEqual(summary?.rows.filter(({ name }) => name === 'best accuracy').map(told), [['0.6250', '0.7500 +0.1250']]);
   // The best trial has changed since: only the values of the experiment are taken.
   const other = withRow({ ...one, path: 'experiment' }, { ...row, kind: 'experiment', trial: { ...one.trial, id: 9 } } as unknown as Run);
   assert.equal(other.trial?.searcherMetricValue, 0.5);

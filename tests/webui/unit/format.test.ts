@@ -3,27 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
-import {
-  ago,
-  apportion,
-  bytes,
-  counted,
-  grouped,
-  decimals,
-  digits,
-  duration,
-  isActive,
-  isEnded,
-  metric,
-  metricColumn,
-  remaining,
-  percent,
-  progressOf,
-  roughly,
-  sorted,
-  span,
-  stateName,
-} from '../../../webui-static/src/format';
+import { ago, apportion, axisTexts, bytes, counted, decimals, digits, duration, grouped, isActive, isEnded, metric, metricColumn, percent, progressOf, remaining, roughly, sorted, span, stateName } from '../../../webui-static/src/format';
 
 test('an estimate of minutes has no seconds', () => {
   assert.deepEqual([45, 90, 640, 3580, 7265].map(roughly), ['45s', '1m 30s', '11m', '59m 40s', '2h 01m']);
@@ -167,4 +147,11 @@ test('the remaining time follows from the progress, and is unknown at the start'
 
 test('states have plain names', () => {
   assert.deepEqual(['STATE_PULLING', 'STATE_WAITING', 'STATE_RUNNING'].map(stateName), ['Building', 'Queued', 'Running']);
+});
+
+test('the ticks of an axis have one notation', () => {
+  assert.deepEqual(axisTexts([0, 0.00005, 0.0001, 0.00015]), ['0', '0.00005', '0.00010', '0.00015']);
+  assert.deepEqual(axisTexts([0.5, 1, 1.5]), ['0.5', '1.0', '1.5']);
+  assert.deepEqual(axisTexts([0, 2e6]), ['0', '2e+6']);
+  assert.deepEqual(axisTexts([1e-9, 2e-9]), ['1e-9', '2e-9']);
 });

@@ -115,8 +115,16 @@ test('a label within the plot avoids the curves near its end, those beside the p
   const of = (behind: (left: number, right: number, top: number, bottom: number) => number) =>
     placedLabels(ends, 300, 200, behind).map(({ text, middle }) => [text, middle]);
   assert.deepEqual(of((_left, _right, top, bottom) => seen(top, bottom)), [['2', 80], ['1', 68]]);
-  // Curves everywhere: the place at its end.
-  assert.deepEqual(of(() => 3), [['2', 80], ['1', 80]]);
+  // Curves everywhere: none within the plot, but that of a point of a curve may cover this curve.
+  assert.deepEqual(of(() => 1), [['2', 80]]);
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80, isEnd: false }], 300, 200, () => 1).map(({ middle }) => middle), [80]);
+});
+
+test('labels of ends that are near each other keep their order where curves are in the way', () => {
+  const ends = [{ text: '11', x: 100, y: 80 }, { text: '2', x: 100, y: 86 }];
+  // Only a short label fits above 90.
+  const behind = (left: number, right: number, top: number): number => Number(right - left > 10 && top < 90);
+  assert.deepEqual(placedLabels(ends, 300, 200, behind).map(({ text, middle }) => [text, middle]), [['11', 101], ['2', 113]]);
 });
 
 test('a trial has one label, at the end of its longest curve, and many trials have none', () => {

@@ -1,7 +1,7 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, farthest, fromBegin, isConstant, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, timeTicks } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, farthest, fromBegin, isConstant, atValidations, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, timeTicks } from '../../../webui-static/src/charts/search';
 import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -162,6 +162,9 @@ test('a search is drawn a bracket each, with the rungs that were planned; one wi
       ['Schedule 2 of 2', [3], [{ length: 90, came: 1, wentOn: undefined }]],
     ],
   );
+  // A stage is where its trials were compared: at the first validation that was long enough.
+  const [first, second] = all.map((lane) => atValidations(lane, [[4, 12, 24], [6, 14]]).rungs.map(({ length }) => length));
+  assert.deepEqual([first, second], [[12, 30], [90]]);
   const [whole] = lanes({ timeMetric: 'batches', brackets: [] }, trials);
   assert.deepEqual(whole?.rungs, [
     { length: 10, came: 3, wentOn: 2 },

@@ -1,10 +1,11 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { toBands } from '../../../webui-static/src/charts/bands';
+import { areFew, toBands } from '../../../webui-static/src/charts/bands';
+import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
 import { bestOf, coinciding, dashOf, keyedGroups, lastOf, sectionsOf } from '../../../webui-static/src/charts/facts';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
-import { ledBy, matching, onGrid, panelName, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
+import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -189,18 +190,40 @@ test('a group is drawn as the mean of its runs and a band of one deviation, no f
   assert.deepEqual(own?.high, [3, 5 + Math.sqrt(13)]);
 });
 
+test('of small groups the runs are drawn, in the color of their group, instead of a band', () => {
+  assert.deepEqual([areFew([5, 1]), areFew([5, 6])], [true, false]);
+  const panel = panelOf(curve(1, 'validation', [1, 2]), curve(2, 'validation', [3, 4]), curve(3, 'validation', [5, 6]), curve(1, 'training', [1, 2]), curve(2, 'training', [3, 4]));
+  const { series, behind = [] } = toBands(panel, (trial) => ({ place: trial === 3 ? 1 : 0, label: 'a' }), true);
+  assert.deepEqual(series.map(({ group, place, y }) => [group, place, y]), [['validation', 0, [2, 3]], ['validation', 1, [5, 6]], ['training', 0, [2, 3]]]);
+  assert.ok(series.every(({ low }) => low?.every((value) => value === null)));
+  // A run alone is its mean, and only validation has runs behind.
+  assert.deepEqual(behind.map(({ trial, group, place }) => [trial, group, place]), [[1, 'validation', 0], [2, 'validation', 0]]);
+});
+
+test('curves behind the others are in sight, and smoothed like these', () => {
+  const behind = [run(1, [9, null, 7]), run(2, [-1, 0, 1])];
+  assert.deepEqual(withPale([2, 3], behind), [-1, 9]);
+  assert.deepEqual(withPale([null, null], behind), [-1, 9]);
+  assert.deepEqual(withPale([2, 3], []), [2, 3]);
+  assert.deepEqual(paleOf({ behind }, { smoothing: undefined }), behind);
+  assert.deepEqual(paleOf({ behind }, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
+});
+
 const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label: '', group: 'training', trial, place: 0, x: y.map((_, at) => at * step), y, steps: y.map((_, at) => at * step) });
 
 test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
   const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
   // One run: a tenth of the axis.
-  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9 });
-  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9 });
+  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9, from: 1 });
+  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9, from: 1 });
   // Runs whose last values are near each other: up to three tenths.
   const near = falling.map((value) => value + 0.1);
-  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, near)] }), { range: [0.2, 3.6], beyond: 9.1 });
+  const found = focusOf({ series: [run(1, falling), run(2, near)] });
+  assert.deepEqual([found?.range, found?.beyond], [[0.2, 3.6], 9.1]);
+  // The first of them comes into sight four fifths of the way from 4, at 2, to 3.5, at 3.
+  assert.ok(Math.abs((found?.from ?? 0) - 2.8) < 1e-9);
   // Runs with other last values: no more than needed.
-  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
+  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9, from: 1 });
   // A learning rate rises first: its peak is in sight.
   assert.equal(focusOf({ series: [run(1, [0, 9, ...falling.slice(2)]), run(2, [0, 9, ...near.slice(2)])] }), undefined);
   // A short curve ends within the first part.

@@ -25,26 +25,29 @@ export function Menu({ label, isSet = false, children }: { label: string; isSet?
 // several runs are smoothed.
 export function Smoothing({ value: chosen }: { value: number | undefined }) {
   const { setQuery } = useQuery();
-  const value = chosen ?? 0;
   return (
-    <div class={`smoothing ${chosen === undefined ? 'auto' : ''}`}>
+    <div class="smoothing">
       <span>Smoothing</span>
       <span class="segments">
         <button type="button" aria-pressed={chosen === undefined} title="Noisy curves of several runs are smoothed; their titles say how much" onClick={() => setQuery({ smooth: chosen === undefined ? '0' : '' })}>
           Auto
         </button>
       </span>
-      <input
-        type="range"
-        aria-label="Smoothing"
-        title="The weight of the past in a moving average, for all curves"
-        min="0"
-        max="0.99"
-        step="0.01"
-        value={value}
-        onInput={(e) => setQuery({ smooth: e.currentTarget.value })}
-      />
-      {chosen !== undefined && <output>{value.toFixed(2)}</output>}
+      {chosen !== undefined && (
+        <>
+          <input
+            type="range"
+            aria-label="Smoothing"
+            title="The weight of the past in a moving average, for all curves"
+            min="0"
+            max="0.99"
+            step="0.01"
+            value={chosen}
+            onInput={(e) => setQuery({ smooth: e.currentTarget.value })}
+          />
+          <output>{chosen.toFixed(2)}</output>
+        </>
+      )}
     </div>
   );
 }

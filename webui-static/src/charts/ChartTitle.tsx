@@ -29,29 +29,33 @@ const Stroke = ({ dash }: { dash: number[] | undefined }) => (
   </svg>
 );
 
-// A fact about how the page draws, and the way to draw all charts otherwise. A phone has the choice in its menu only.
-function Choice({ text, offer, title, other }: { text: string; offer: string; title: string; other: Record<string, string> }) {
+// How the page draws the curves, and a button that draws those of all charts otherwise. A phone has the choice in its
+// menu only.
+function Drawn({ text, title, other, offer }: { text: string; title: string; other: Record<string, string>; offer: string }) {
   const { setQuery } = useQuery();
+  if (onPhone()) return <span>{text}</span>;
   return (
-    <span>
-      {text}
-      {!onPhone() && (
-        <>
-          {' · '}
-          <button type="button" class="plain" title={title} onClick={() => setQuery(other)}>
-            {offer}
-          </button>
-        </>
-      )}
-    </span>
+    <button type="button" class="chip" title={`${title}. Click to ${offer}.`} aria-label={`${text}: ${offer}`} onClick={() => setQuery(other)}>
+      {text} <span aria-hidden="true">×</span>
+    </button>
   );
 }
 
 // The first values that are out of sight.
 function Beyond({ range, beyond }: Focus) {
   const text = metric(Number(beyond.toPrecision(3)));
-  return <Choice text="cropped" offer="show all" title={`The first values are ${beyond > range[1] ? 'above the plot, up to' : 'below the plot, down to'} ${text}`} other={{ y: 'all' }} />;
+  const place = beyond > range[1] ? 'above the plot, up to' : 'below the plot, down to';
+  return <Drawn text="cropped" title={`The first values are ${place} ${text}`} other={{ y: 'all' }} offer="show all values" />;
 }
+
+const Smoothed = ({ weight }: { weight: number }) => (
+  <Drawn
+    text="smoothed"
+    title={`Smoothed by ${weight.toFixed(2)}, because the curves change about as much from point to point as the runs differ; raw values are pale`}
+    other={{ smooth: '0' }}
+    offer="show raw values"
+  />
+);
 
 interface Props extends ChartProps {
   focus: Focus | undefined;
@@ -82,16 +86,17 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         {titleOf(panel)}
       </span>
       <span class="panel-facts">
+        {/* First, so that the tools of the chart never cover them. */}
+        {focus && <Beyond {...focus} />}
+        {steady > 0 && <Smoothed weight={steady} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
-        {isOne && groups.length > 1 && <span>last</span>}
+        {isOne && groups.length > 1 && <span>last:</span>}
         {groups
           .map((group) => (
             <span key={group}>
               {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}
             </span>
           ))}
-        {focus && <Beyond {...focus} />}
-        {steady > 0 && <Choice text={`smoothed ${steady.toFixed(2)}`} offer="show raw" title="The curves change about as much from point to point as the runs differ; raw values are pale" other={{ smooth: '0' }} />}
         {missing > 0 && (
           <span title={`${missing === 1 ? 'One shown run has' : `${missing} shown runs have`} no curve here`}>
             {having} of {counted(trials ?? 0, 'run')}

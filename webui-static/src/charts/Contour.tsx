@@ -31,6 +31,7 @@ interface Props {
   trials: readonly Trial[];
   x: Dimension;
   y: Dimension;
+  name: string; // of the metric
   smallerIsBetter: boolean;
 }
 
@@ -96,11 +97,17 @@ function levelTexts(all: readonly number[]): string[] {
 }
 
 // The colors from the lowest to the highest values, with the levels between them.
-function Key({ all, smallerIsBetter, left }: { all: readonly number[]; smallerIsBetter: boolean; left: number }) {
+function Key({ name, all, smallerIsBetter, left }: { name: string; all: readonly number[]; smallerIsBetter: boolean; left: number }) {
   const texts = levelTexts(all);
   const y = HEIGHT - 28;
   return (
     <g>
+      <text class="axis-name" x={left - 8} y={y + KEY_HEIGHT} text-anchor="end">
+        {name}
+      </text>
+      <text class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT}>
+        a fifth of the trials in each
+      </text>
       {Array.from({ length: all.length + 1 }, (_, at) => (
         <rect key={at} class={`contour key shade-${smallerIsBetter ? at : all.length - at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
       ))}
@@ -113,7 +120,7 @@ function Key({ all, smallerIsBetter, left }: { all: readonly number[]; smallerIs
   );
 }
 
-export function Contour({ trials, x, y, smallerIsBetter }: Props) {
+export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const scored = trials.flatMap((trial): ScoredTrial[] => {
     const value = metricOf(trial);
@@ -159,7 +166,7 @@ export function Contour({ trials, x, y, smallerIsBetter }: Props) {
         <text class="axis-name" x={(side + width) / 2} y={HEIGHT - BOTTOM + 32} text-anchor="middle">
           {nameOf(x)}
         </text>
-        <Key all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} />
+        <Key name={name} all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} />
         <Dots all={scored} painting={painting} along={along} up={up} />
       </svg>
     </div>

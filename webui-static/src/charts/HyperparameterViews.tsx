@@ -68,15 +68,15 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
         query={query}
         setTests={setTests}
       />
-      {scored > 0 && !isEqual && (
-        <HeatMap trials={settled} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
-      )}
       {isEqual ? (
         <p class="quiet">
           {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
         <ImportanceBars trials={settled} all={all} isSettled={isSettled} />
+      )}
+      {scored > 0 && !isEqual && (
+        <HeatMap trials={settled} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />
       )}
       {scored > 0 && !isEqual && (
         <div class="charts">

@@ -11,7 +11,7 @@ const MIN_SHARE = 0.001;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
-// `isSettled`: runs that have not ended are left out, as in the map above.
+// `isSettled`: runs that have not ended are left out, as in the map.
 export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; all: Dimension[]; isSettled: boolean }) {
   const found = importance(trials, all);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
@@ -164,7 +164,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}
       </figcaption>
-      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
+      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} name={name} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
     </figure>
   );
 }

@@ -74,21 +74,22 @@ export interface GroupKeyProps {
   colors: readonly string[]; // by place, like the others
   best: readonly (Spread | undefined)[]; // values of the searcher metric
   metricName: string;
+  few: boolean; // their runs are drawn instead of bands
 }
 
 // Groups with their numbers of runs, and the means of their best values, like the table.
-export function GroupKey({ names, colors, best, metricName }: GroupKeyProps) {
+export function GroupKey({ names, colors, best, metricName, few }: GroupKeyProps) {
   return (
     <Lines
       label="Groups shown"
-      note="line: mean · band and ±: standard deviation"
+      note={few ? 'thick: mean · thin: runs · ±: standard deviation' : 'line: mean · band: standard deviation, within the values'}
       entries={names.map((name, at) => {
         const own = best[at];
         return (
           <li key={name}>
             <Swatch color={colors[at] ?? ''} /> {name}
             {own && (
-              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run. Bands end with the values.`}>
+              <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run`}>
                 {' '}
                 {counted(own.count, 'run')} · mean best {metricName} {spreadText(own)}
               </span>

@@ -7,13 +7,14 @@ import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor, useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
+import { drawBehind, paleOf, withPale } from './behind';
 import { drawEnds, idBeside, roomFor } from './ends';
 import { dashOf, isBanded } from './facts';
 import { focusOf, steadiness, type Focus } from './focus';
 import { Grip, type Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, hoverRows, nearest, type Hover } from './hover';
-import { HEIGHTS, onAxis, onGrid, smooth, smoothCentered, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
+import { HEIGHTS, NO_PLACE, onAxis, onGrid, smooth, smoothCentered, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -39,6 +40,7 @@ const GRID_CELLS = 1200;
 const BAND = 0.1;
 const EDGE = 0.45;
 const RAW = 0.16;
+const QUIET = 0.5;
 
 const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
@@ -55,8 +57,8 @@ export interface ChartProps {
   resize?: Resize | undefined; // by its lower edge
 }
 
-// Ranges of the axes: of x as given, of y without the first values.
-type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined };
+// Ranges of the axes: of x as given, of y without the first values; and the curves behind the others.
+type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; pale: readonly Series[] };
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
   if (domain && domain[0] < domain[1]) return [...domain];
@@ -64,12 +66,25 @@ const along = (places: ArrayLike<number> | undefined, min: number, max: number, 
   return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
 };
 
+// The part of the x axis from which on curves are in sight.
+const inSight = ({ domain, focus }: Pick<Ranges, 'domain' | 'focus'>): ChartProps['domain'] => (domain && focus ? [Math.max(domain[0], focus.from), domain[1]] : domain);
+
+// The runs of groups are in sight; trials that are not shown leave the plot to those that are.
+const isOfGroup = ({ place }: Series): boolean => place !== NO_PLACE;
+
 // The range of the y axis, with a margin.
 function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   if (min === null || max === null) return [0, 1];
   if (min !== max) return uPlot.rangeNum(min, max, 0.1, true);
   const room = Math.abs(min) / 10 || 1;
   return [min - room, max + room];
+}
+
+// With more trials, training beside validation is paler: two sets of lines would hide each other.
+const LOUD_TRIALS = 4;
+function quietOf({ series }: Panel): (one: Series) => boolean {
+  const isMany = series.some(({ group }) => group === 'validation') && new Set(series.map(({ trial }) => trial)).size > LOUD_TRIALS;
+  return ({ group }) => isMany && group !== 'validation';
 }
 
 const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
@@ -82,7 +97,8 @@ const edgesOf = (element: Element | null): [number, number] => {
   return [left, right];
 };
 
-const isHovered = (plot: uPlot): boolean => plot.over.matches(':hover');
+// By the element around the plot, which stays when the plot is made again.
+const isHovered = (plot: uPlot): boolean => plot.root.closest('.plot')?.matches(':hover') ?? false;
 
 // The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
 const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
@@ -97,7 +113,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif" };
   const grid = { stroke: themeColor('--line'), width: 1 };
   const colors = colorsOf(props);
-  const card = themeColor('--card');
+  const isQuiet = quietOf(panel);
+  const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
   const count = panel.series.length;
   const dotted = count <= DOTTED_SERIES;
   const many = count > MANY_SERIES;
@@ -106,7 +123,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
   let focused: number | undefined;
   const lines = panel.series.map((series, i) => ({
     label: series.label,
-    stroke: colors[i],
+    stroke: isQuiet(series) ? faint(colors[i] ?? '', QUIET) : colors[i],
     width: isBanded(panel) ? 2.5 : 1.5,
     dash: dashOf(panel, series.group),
     // Points of validation are hollow.
@@ -141,8 +158,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
-      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, ranges().domain) },
-      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(...(ranges().focus?.range ?? ([min, max] as const))) },
+      x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, inSight(ranges())) },
+      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale.filter(isOfGroup)))) },
     },
     axes: [
       {
@@ -168,6 +185,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     ],
     series: [{ label: look.axis }, ...lines, ...raw, ...edges],
     hooks: {
+      drawAxes: [(plot: uPlot) => drawBehind(plot, panel, ranges().pale, props.colors ?? [], plain)],
       draw: tagRoom > 0 ? [(plot: uPlot) => drawEnds(plot, panel, tags, props.colors ?? [], card)] : [],
       setSelect: [
         (plot: uPlot) => {
@@ -194,7 +212,8 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
             if (many && left < 0) highlight(plot, []);
             return hover(undefined);
           }
-          const rows = hoverRows(plot.data, plot.cursor.idxs ?? [], panel, focused);
+          // Without smoothing the edges of bands would follow the curves.
+          const rows = hoverRows(smoothing > 0 ? plot.data : plot.data.slice(0, count + 1), plot.cursor.idxs ?? [], panel, focused);
           const heights = rows.map(({ value }) => plot.valToPos(value, 'y'));
           hover({
             left: left + plot.rect.left,
@@ -222,11 +241,18 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
 // Whether a color stands for one trial, so that table and charts can point at it.
 const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
 
+// Charts with a dark curve behind the others.
+const pointed = new WeakSet<uPlot>();
+
 // Dims all series but those of one trial.
 function point(plot: uPlot, panel: Panel, trial: number | undefined): void {
   const known = panel.series.some((series) => series.trial === trial);
   if (panel.series.length > MANY_SERIES) return highlight(plot, known ? panel.series.flatMap((series, at) => (series.trial === trial ? [at + 1] : [])) : []);
-  let changed = false;
+  // The curve of a trial behind the others is drawn dark.
+  const isBehind = panel.behind?.some((one) => one.trial === trial) ?? false;
+  let changed = isBehind || pointed.has(plot);
+  if (isBehind) pointed.add(plot);
+  else pointed.delete(plot);
   plot.series.forEach((series, at) => {
     const own = panel.series[(at - 1) % panel.series.length];
     const alpha = at === 0 || !known || own?.trial === trial ? 1 : DIMMED;
@@ -279,6 +305,7 @@ export function MetricChart(props: ChartProps) {
   const look: Look = steady > 0 ? { ...props.look, smoothing: steady, isCentered: true } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
+  const pointer = useRef<{ left: number; top: number }>(); // over a plot that is made again
   const hover = useSignal<Hover | undefined>(undefined);
   const theme = useColors();
   const shape = [
@@ -292,9 +319,13 @@ export function MetricChart(props: ChartProps) {
     look.size,
     (look.smoothing ?? 0) > 0,
   ].join('\n');
-  const focus = useMemo(() => (look.log || look.whole || panel.range ? undefined : focusOf(panel, props.smallerIsBetter, look.smoothing)), [panel, look.log, look.whole, look.smoothing]);
-  const latest = useRef({ ...props, look, focus });
-  latest.current = { ...props, look, focus };
+  const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);
+  const focus = useMemo(
+    () => (look.log || look.whole || panel.range ? undefined : focusOf({ series: [...panel.series, ...pale.filter(isOfGroup)] }, props.smallerIsBetter, look.smoothing)),
+    [panel, look.log, look.whole, look.smoothing],
+  );
+  const latest = useRef({ ...props, look, focus, pale });
+  latest.current = { ...props, look, focus, pale };
 
   // Drawn in a layout effect, so that the chart appears in the same frame as its figure.
   useLayoutEffect(() => {
@@ -312,6 +343,7 @@ export function MetricChart(props: ChartProps) {
       toData(now, how, near),
       element,
     );
+    if (pointer.current) plot.current.setCursor(pointer.current);
     const resize = new ResizeObserver(() => {
       const full = document.fullscreenElement?.contains(element) ?? false;
       const height = full ? innerHeight - FULL_MARGIN : heightOf(latest.current.look);
@@ -325,6 +357,8 @@ export function MetricChart(props: ChartProps) {
     return () => {
       stop();
       resize.disconnect();
+      const { left = -1, top = -1 } = plot.current?.cursor ?? {};
+      pointer.current = plot.current && left >= 0 && isHovered(plot.current) ? { left, top } : undefined;
       plot.current?.destroy();
       plot.current = undefined;
     };

@@ -23,14 +23,14 @@ import { useSeries } from './liveSeries';
 import type { ChartProps } from './MetricChart';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
-import { HEIGHTS, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size } from './series';
+import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
 import { isPercentage, systemTitle, unitText } from './spent';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
 // uPlot is not part of the first load, but for its style: it takes time to start, and a page shows its tables first.
 const loadChart = async () => (await import('./MetricChart')).MetricChart;
-export const MetricChart = later<ChartProps>(loadChart);
+export const MetricChart = later<ChartProps>(loadChart, <div class="chart" aria-hidden="true" />);
 
 // Points to request: about one per pixel of a wide chart, fewer per series when many trials share it.
 const POINTS = 1200;
@@ -91,6 +91,11 @@ export interface Curve {
   color: string; // '': that of the trial's id
 }
 
+// A trial with pale curves behind the others.
+export type Other = Pick<Curve, 'id' | 'startTime'>;
+const NO_OTHERS: readonly Other[] = [];
+const NO_SERIES: MetricSeries[] = [];
+
 interface Groups extends GroupKeyProps {
   tags: readonly string[]; // at the ends of their curves, by place
   of: (trial: number) => GroupOf | undefined;
@@ -98,6 +103,7 @@ interface Groups extends GroupKeyProps {
 
 interface Props {
   curves: readonly Curve[]; // at most 200
+  others?: readonly Other[];
   single?: boolean; // the page is about one trial
   ended: boolean;
   system?: boolean; // show system metrics instead of training metrics
@@ -117,23 +123,27 @@ export const PanelBar = ({ lead, children }: { lead: ComponentChildren; children
   </div>
 );
 
+// Trials with those of the series that are drawn.
+function sourcesOf(trials: readonly (Other & { name?: string })[], data: readonly MetricSeries[], system: boolean): Source[] {
+  const own = new Map(trials.map(({ id }) => [id, [] as MetricSeries[]]));
+  for (const one of data) if (SYSTEM_GROUPS.includes(one.group) === system && one.group !== 'timing') own.get(one.trialId)?.push(one);
+  return trials.map(({ id, name, startTime }) => ({ trial: id, name, startMs: Date.parse(startTime ?? '') || 0, metrics: own.get(id) ?? [] }));
+}
+
 // The panels of curves. A new panel object redraws its chart, so panels are made again only with their data.
-function usePanels({ curves, single, system = false, groups, objective }: Props, data: MetricSeries[] | undefined, axis: Axis): Panel[] {
+function usePanels(props: Props, data: MetricSeries[] | undefined, ofOthers: MetricSeries[], axis: Axis): Panel[] {
+  const { curves, others = NO_OTHERS, single, system = false, groups, objective } = props;
   const starts = curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)?.label].join()).join('\n');
+  const behind = useMemo(() => {
+    const panels = toPanels(sourcesOf(others, ofOthers, system), axis);
+    return new Map(panels.map(({ name, series }) => [name, series.map((one) => ({ ...one, place: NO_PLACE }))]));
+  }, [ofOthers, axis, system]);
   return useMemo(() => {
-    const found = (data ?? []).filter(({ group }) => SYSTEM_GROUPS.includes(group) === system && group !== 'timing');
-    const own = new Map(curves.map(({ id }) => [id, [] as MetricSeries[]]));
-    for (const one of found) own.get(one.trialId)?.push(one);
-    const sources = curves.map(({ id, name, startTime }) => ({
-      trial: id,
-      name: single ? undefined : name,
-      startMs: Date.parse(startTime ?? '') || 0,
-      metrics: own.get(id) ?? [],
-    }));
-    const all = ledBy(toPanels(sources, axis), objective?.metric);
+    const named = curves.map((one) => (single ? { id: one.id, startTime: one.startTime } : one));
+    const all = ledBy(toPanels(sourcesOf(named, data ?? [], system), axis), objective?.metric);
     if (system) return all.map(asSystem);
-    return groups ? all.map((panel) => toBands(panel, groups.of)) : all;
-  }, [data, starts, axis, system, objective?.metric]);
+    return all.map((panel) => (groups ? toBands(panel, groups.of, groups.few) : { ...panel, behind: behind.get(panel.name) ?? [] }));
+  }, [data, behind, starts, axis, system, objective?.metric]);
 }
 
 interface Shown {
@@ -201,7 +211,7 @@ const NEAR_ZERO = 0.1;
 
 // The range of the x axis that shows all points of these panels.
 function rangeOf(isChosen: boolean, panels: readonly Panel[]): readonly [number, number] {
-  const all = panels.flatMap(({ series }) => series.filter(({ x }) => x.length > 0));
+  const all = panels.flatMap(({ series, behind = [] }) => [...series, ...behind].filter(({ x }) => x.length > 0));
   const [first, last] = [Math.min(...all.map(({ x }) => x[0] ?? 0)), Math.max(...all.map(({ x }) => x[x.length - 1] ?? 0))];
   return [!isChosen && first > 0 && first <= NEAR_ZERO * last ? 0 : first, last];
 }
@@ -211,7 +221,7 @@ const axisNames = (data: readonly MetricSeries[]): string[] =>
   [...new Set(data.flatMap(({ group, name }) => (SYSTEM_GROUPS.includes(group) || COUNTERS.includes(name) ? [] : [panelName(group, name)])))].sort();
 
 export function Metrics(props: Props) {
-  const { curves, single = false, ended, system = false, keyed = true, groups, objective, lead, tools } = props;
+  const { curves, others = NO_OTHERS, single = false, ended, system = false, keyed = true, groups, objective, lead, tools } = props;
   useEffect(() => void loadChart().catch(() => undefined), []);
   const { query, setQuery } = useQuery();
   const theme = useColors();
@@ -222,7 +232,8 @@ export function Metrics(props: Props) {
   const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
   const live = useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? RUNS_BEAT_MS : ONE_GAP_MS);
   const { data } = live;
-  const panels = usePanels(props, data, look.axis);
+  const ofOthers = useSeries(others.map(({ id }) => id), MIN_POINTS, zoom, MANY_GAP_MS).data ?? NO_SERIES;
+  const panels = usePanels(props, data, ofOthers, look.axis);
   const names = useMemo(() => axisNames(data ?? []), [data]);
   const { first, sections, opened } = shownOf(panels, query, system);
   const open = sections.filter(opened);

@@ -11,7 +11,7 @@ import { colorBar, type Painting } from './paint';
 import { isConstant, metricOf, position, share, type Dimension } from './search';
 import { ticks, usedTicks } from './ticks';
 
-const HEIGHT = 272;
+const HEIGHT = 232;
 const TOP = 40;
 const BOTTOM = 16;
 // Pixels of an axis beyond the ends of its range: curves along these do not read as a frame.

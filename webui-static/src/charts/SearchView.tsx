@@ -11,7 +11,7 @@ import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
-import { bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
+import { atValidations, bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
 import { ticks } from './ticks';
 
@@ -21,9 +21,10 @@ type Over = (typeof OVER)[number];
 const HEIGHT = 320;
 // Height of a chart when there are several: lengths above each other need less than a metric.
 const LOWER: Record<Over, number> = { length: 248, time: 208 };
-// Ticks of the metric, and least pixels between the names of stages beside each other.
+// Ticks of the metric, and least pixels between the lengths and the names of stages beside each other.
 const LEVELS = 4;
-const STAGES_APART = 52;
+const LENGTHS_APART = 52;
+const STAGES_APART = 108;
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
 const SIDE = 56;
@@ -88,6 +89,7 @@ function placesOf(points: readonly Report[], over: Over, { latest, scale, values
 
 interface StageMark {
   name: string;
+  counts: string; // "16 → 4" trials
   length: number;
   about: string;
 }
@@ -95,6 +97,7 @@ interface StageMark {
 const stagesOf = (lane: Lane): StageMark[] =>
   lane.rungs.map(({ length, came, wentOn }, at) => ({
     name: `Stage ${at + 1}`,
+    counts: `${came}${wentOn === undefined ? '' : ` → ${wentOn}`}`,
     length,
     about: `${counted(came, 'trial')} reached this stage (a rung)${wentOn === undefined ? '' : `, ${wentOn} continued`}`,
   }));
@@ -111,7 +114,7 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
   const x = (length: number): number => xOf(scale.part(length), width);
   const named = marksOf(lane, scale).reduce<number[]>((kept, mark) => {
     const after = kept[kept.length - 1];
-    return after === undefined || x(after) - x(mark) >= STAGES_APART ? [...kept, mark] : kept;
+    return after === undefined || x(after) - x(mark) >= LENGTHS_APART ? [...kept, mark] : kept;
   }, []);
   const stages = stagesOf(lane).filter((one, at, all) => at === 0 || x(one.length) - x(all[at - 1]?.length ?? 0) >= STAGES_APART);
   return (
@@ -125,12 +128,12 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
             </text>
           </g>
         ))}
-      {stages.map(({ name, length, about }) => (
+      {stages.map(({ name, counts, length, about }) => (
         <g key={length}>
           <line class="stage" x1={x(length)} x2={x(length)} y1={TOP} y2={height - BOTTOM} />
           {lane.title !== '' && (
             <text x={x(length)} y={TOP - 8} text-anchor="middle">
-              {name}
+              {name} · {counts}
               <title>{about}</title>
             </text>
           )}
@@ -356,7 +359,6 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
   );
   const error = <ErrorNote error={live.error ?? plan.error} retry={plan.error ? plan.reload : live.reload} />;
   if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
-  const all = lanes(plan.data, trials);
   const bracketed = plan.data.brackets.length > 0;
   // Stages compare trials at the same length; without them time tells how the search went on.
   const over = OVER.find((one) => one === query.over) ?? (bracketed ? 'length' : 'time');
@@ -378,6 +380,8 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
   const lines = new Map(
     reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),
   );
+  const pointsOf = ({ id }: Trial): Report[] => lines.get(id)?.points ?? [];
+  const all = lanes(plan.data, trials).map((lane) => (bracketed ? atValidations(lane, lane.trials.map((trial) => pointsOf(trial).filter(({ value }) => value !== undefined).map(({ length }) => length))) : lane));
   const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));
   const scale = lengthScale(
     all.flatMap((lane) => lane.rungs.map((one) => one.length)),
@@ -408,7 +412,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
       ))}
       <p class="quiet search-note">
         {bracketed
-          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far; its first report at or after the batches of a stage decides. A bar ends a trial that was stopped.'
+          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far; the first validation at or after the configured length of a stage decides. A bar ends a trial that was stopped.'
           : 'Lines across: lengths at which trials ended.'}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>

@@ -1,4 +1,5 @@
-// Groups of trials in charts: the mean of their curves and a band of one standard deviation. Pure.
+// Groups of trials in charts: the mean of their curves, and around it their runs, if they are few, or a band of one
+// standard deviation. Pure.
 import { spreadOf } from '../workbench/groups';
 import { valueAt } from './facts';
 import type { Panel, Series } from './series';
@@ -7,6 +8,10 @@ export interface GroupOf {
   place: number; // index of the group; determines the color
   label: string;
 }
+
+// Runs of each group up to which they are drawn themselves: a band of so few values says less.
+const FEW = 5;
+export const areFew = (runs: readonly number[]): boolean => runs.every((count) => count <= FEW);
 
 // Positions of a mean curve, at most.
 const MAX_POSITIONS = 400;
@@ -37,9 +42,9 @@ function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series 
   return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
 }
 
-// The panel with one series for each group of trials and group of metrics. With validation only that has bands: more of
-// them over each other would be fog.
-export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined): Panel {
+// The panel with one series for each group of trials and group of metrics. With validation only that has bands or runs:
+// more of them over each other would be fog. `hasRuns`: the runs are drawn instead of bands.
+export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined, hasRuns = false): Panel {
   const found = new Map<string, { group: GroupOf; all: Series[] }>();
   for (const series of panel.series) {
     const group = groupOf(series.trial);
@@ -50,6 +55,11 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
     found.set(key, own);
   }
   const isValidated = panel.series.some(({ group }) => group === 'validation');
-  const hasBand = (all: readonly Series[]): boolean => !isValidated || all[0]?.group === 'validation';
-  return { ...panel, series: [...found.values()].map(({ group, all }) => mean(all, group, hasBand(all))) };
+  const isSurrounded = (all: readonly Series[]): boolean => !isValidated || all[0]?.group === 'validation';
+  const groups = [...found.values()];
+  return {
+    ...panel,
+    series: groups.map(({ group, all }) => mean(all, group, !hasRuns && isSurrounded(all))),
+    ...(hasRuns ? { behind: groups.flatMap(({ group, all }) => (isSurrounded(all) && all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])) } : {}),
+  };
 }

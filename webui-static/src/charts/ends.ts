@@ -35,6 +35,7 @@ export interface End {
   x: number; // pixels from the left edge of the plot
   y: number; // pixels from its top
   before?: number; // where the curve was earlier; orders ends at the same place
+  isEnd?: boolean; // false: a point of the curve before its end, whose label may cover the curve itself
 }
 
 export interface Label extends End {
@@ -110,7 +111,7 @@ type Behind = (left: number, right: number, top: number, bottom: number) => numb
 
 // Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
 // the plot for shorter ones, each at the place near its end with the fewest curves behind it. A label within the plot
-// that would cover another one at all of these places is left out.
+// that would cover another one, or curves other than its own, at all of these places is left out.
 export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, behind: Behind = () => 0): (T & Label)[] {
   const placed: (T & Label)[] = [];
   const right = ({ left, text }: Label): number => left + CHARACTER * text.length;
@@ -118,6 +119,7 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
     label.middle >= LINE / 2 &&
     label.middle <= height - LINE / 2 &&
     placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
+  const cost = (one: { crossed: number; lines: number }): number => one.crossed + FAR * Math.abs(one.lines);
   const crossed = (label: Label): number => behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2);
   for (const column of columnsOf(ends, width).reverse()) {
     // Labels of curves that end at one point would tell nothing.
@@ -125,15 +127,17 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
     const middles = spread(column.map(({ y }) => y), height);
     const edge = Math.max(...column.map(({ x }) => x));
     const isBeside = edge >= width - EDGE;
+    let above = -Infinity; // the last label of the column: the order of labels is that of the ends
     column.forEach((end, place) => {
       const label = (lines: number): T & Label => {
         const middle = (middles[place] ?? end.y) + lines * LINE;
         const left = (isBeside ? width : edge) + GAP;
         return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && left - end.x > 2 * GAP) };
       };
-      const tried = (isBeside ? [0] : TRIED).map((lines) => ({ label: label(lines), lines })).filter((one) => isFree(one.label));
-      const costs = tried.map((one) => (tried.length === 1 ? 0 : crossed(one.label) + FAR * Math.abs(one.lines)));
-      const best = tried[costs.indexOf(Math.min(...costs))];
+      const tried = (isBeside ? [0] : TRIED).map((lines) => ({ label: label(lines), lines })).filter((one) => isFree(one.label) && one.label.middle > above);
+      const costs = tried.map((one) => ({ ...one, crossed: isBeside ? 0 : crossed(one.label) })).filter((one) => one.crossed <= (end.isEnd === false ? 1 : 0));
+      const best = costs.reduce<(typeof costs)[number] | undefined>((least, one) => (least && cost(least) <= cost(one) ? least : one), undefined);
+      if (best) above = best.label.middle;
       if (best) placed.push(best.label);
       else if (isBeside) placed.push(label(0));
     });

@@ -6,6 +6,7 @@ import { smooth, type Panel } from './series';
 export interface Focus {
   range: [number, number]; // of the values in sight
   beyond: number; // the farthest value out of sight
+  from: number; // the x at which the first curve comes into sight
 }
 
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
@@ -60,6 +61,15 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean 
   return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
 };
 
+// The x at which a curve comes into sight on its way from its first value; Infinity if it never does.
+function entryOf({ x, y }: Curves[number], [low, high]: Range): number {
+  const at = y.findIndex((value) => value !== null && value >= low && value <= high);
+  const [here, value, before, from] = [x[at] ?? Infinity, y[at] ?? low, y[at - 1], x[at - 1]];
+  if (before == null || from === undefined) return here;
+  const edge = before > high ? high : low;
+  return from + ((here - from) * (edge - before)) / (value - before);
+}
+
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
 // value of all, if the better direction is known, are never out of it.
 export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
@@ -73,7 +83,7 @@ export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boo
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (!(high - low <= LEAST_GAIN * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
-  return { range: [low, high], beyond: most - high >= low - least ? most : least };
+  return { range: found, beyond: most - high >= low - least ? most : least, from: Math.min(...series.map((one) => entryOf(one, found))) };
 }
 
 // Points of a curve whose changes are looked at, at least; changes are noise from this part of the differences on.

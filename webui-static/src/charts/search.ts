@@ -242,6 +242,13 @@ export function lanes(all: Brackets, trials: readonly Trial[]): Lane[] {
   }));
 }
 
+// The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after
+// the configured ones. `validated`: the lengths of the validations of each trial, ascending.
+export function atValidations(lane: Lane, validated: readonly (readonly number[])[]): Lane {
+  const decided = (length: number): number => Math.min(...validated.map((all) => all.find((one) => one >= length) ?? Infinity));
+  return { ...lane, rungs: lane.rungs.map((rung) => ({ ...rung, length: Number.isFinite(decided(rung.length)) ? decided(rung.length) : rung.length })) };
+}
+
 // The length that a trial had reached at a validation, in the search's unit.
 export function reached(point: DataPoint, timeMetric: string): number | undefined {
   if (timeMetric === 'batches' || timeMetric === '') return point.batches;

@@ -39,7 +39,11 @@ export interface Panel {
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
   series: Series[];
+  behind?: readonly Series[]; // pale, behind the others: their place is that of a group, or NO_PLACE
 }
+
+// The place of a curve without a color.
+export const NO_PLACE = -1;
 
 // The metrics of one trial.
 export interface Source {

@@ -10,7 +10,7 @@ interface Sample {
 // Standard deviation of a trial's influence, as a part of an axis.
 const REACH = 0.09;
 // Least sum of influences at a place with a value: further from all trials nothing is known.
-const LEAST = 0.11;
+const LEAST = 0.3;
 
 // Numbers at the corners of a grid of cells, by rows from y = 0.
 type Grid = readonly (readonly number[])[];

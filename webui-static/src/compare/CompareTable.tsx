@@ -120,8 +120,8 @@ export function CompareTable({ label, all, sections, tools }: Props) {
           <label class="check">
             <input type="checkbox" checked={onlyDifferences} onChange={() => setQuery({ same: onlyDifferences ? '1' : '' })} />
             Only differences
-            <span class="quiet">
-              {differing} of {counted(rows.length, 'row')} {differing === 1 ? 'differs' : 'differ'}
+            <span class="quiet" title={`${differing} of ${counted(rows.length, 'row')} ${differing === 1 ? 'differs' : 'differ'}`}>
+              {differing} of {rows.length}
             </span>
           </label>
         )}

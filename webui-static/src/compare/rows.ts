@@ -197,7 +197,7 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
   const summary = [
     stateRow(all.map(stateOf)),
     // Values of different metrics have no difference.
-    objective === '' ? textRow('Best metric', all.map(namedMetric)) : objectiveRow(objective, all.map(valueOfMetric), smallerIsBetter, format),
+    objective === '' ? textRow('Best metric', all.map(namedMetric)) : objectiveRow(`best ${objective}`, all.map(valueOfMetric), smallerIsBetter, format),
     countRow('Batches', all.map(({ trial }) => trial?.totalBatchesProcessed ?? 0)),
     durationRow('Duration', all.map((one) => secondsOf(one, nowMs))),
     ...(all.every(ofTrial) ? [] : [countRow('Trials', all.map(({ experiment }) => experiment.numTrials))]),
@@ -205,7 +205,7 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
   ];
   return [
     { name: 'Summary', rows: summary },
-    { name: 'Validation metrics', rows: validationRows(all, objective) },
+    { name: 'At the best validation', rows: validationRows(all, objective) },
     { name: 'Hyperparameters', rows: rowsOf(all.map(({ trial }) => trial?.hparams)) },
   ].filter(({ rows }) => rows.length > 0);
 }
@@ -216,7 +216,7 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 const namesOf = ({ name, path, experiment }: Subject): { name: string; opening: string } =>
   path === 'experiment' && experiment.name ? { name: experiment.name, opening: experiment.name } : { name, opening: capital(name) };
 
-// "Experiment 2 leads accuracy by 0.00001, before experiment 7"; "" without two values of one metric.
+// "Experiment 2 has the best accuracy, 0.00001 ahead of experiment 7"; "" without two values of one metric.
 export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, format?: Format): string {
   const objective = all[0]?.experiment.searcherMetric ?? '';
   if (objective === '' || all.some(({ experiment }) => experiment.searcherMetric !== objective)) return '';
@@ -234,7 +234,7 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
     return `${tied.length === 2 ? `${first.opening} and ${second.name}` : `${tied.length} of ${known.length}`} lead ${objective} with ${first.text}`;
   }
   const lead = signed(Math.abs(first.value - second.value), placesOf([first.text, second.text])).slice(1);
-  return `${first.opening} leads ${objective} by ${lead}${known.length > 2 ? `, before ${second.name}` : ''}`;
+  return `${first.opening} has the best ${objective}, ${lead} ahead of ${second.name}`;
 }
 
 // Rows that differ, in the sections that have some.

@@ -152,13 +152,13 @@ const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
 );
 
 // Columns of trials besides the fixed ones: the hyperparameters that differ, or all of a single trial. The metrics of a
-// search by halving are after different lengths.
+// running search, and of one by halving, are after different lengths.
 const MAX_HPARAMS = 12;
 function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
   const differing = dimensions(trials, one.config?.hyperparameters).map(({ name }) => name);
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
   const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
-  const most = isHalving(one) ? ['batches', ...parameters] : [...parameters, 'batches'];
+  const most = isHalving(one) || !isEnded(one.state) ? ['batches', ...parameters] : [...parameters, 'batches'];
   return ['id', 'state', 'searcherMetricsVal', ...most, 'duration', 'startTime'];
 }
 

@@ -7,8 +7,9 @@ import { seriesColors } from '../colors';
 import type { Props as ComparisonProps } from '../compare/Comparison';
 import { later } from '../components/later';
 import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
+import { areFew } from '../charts/bands';
 import { Menu } from '../charts/Axes';
-import { Metrics, PanelBar, type Curve } from '../charts/Metrics';
+import { Metrics, PanelBar, type Curve, type Other } from '../charts/Metrics';
 import { TrialKey } from '../charts/Legend';
 import { ColorBy, Colors, isByMetric, shade } from '../charts/paint';
 import { ranks } from '../charts/search';
@@ -22,7 +23,7 @@ import { spread, type Group } from './groups';
 import { onPhone } from '../phone';
 import type { Query } from './query';
 import type { Run, RunKind } from './runs';
-import { trialOf } from './selection';
+import { hasCurves, trialOf } from './selection';
 import type { Objective } from './Workbench';
 
 const Comparison = later<ComparisonProps>(async () => (await import('../pages/more')).Comparison);
@@ -85,7 +86,17 @@ function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
   return curves.length === 0 ? NO_RUN : <MediaPanel curves={curves} />;
 }
 
-function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'> & Bar) {
+// Trials of a search with pale curves behind the drawn ones, at most.
+const MAX_OTHERS = 64;
+
+// The trials of one search that are not drawn.
+function othersOf({ kind, drawn, rows }: Pick<Props, 'kind' | 'drawn' | 'rows'>): Other[] {
+  if (kind !== 'trial' || rows.some(({ experiment }) => experiment.id !== rows[0]?.experiment.id)) return [];
+  const rest = rows.filter((run) => run.trial && hasCurves(run) && !drawn.includes(run));
+  return rest.slice(0, MAX_OTHERS).map(({ id, trial }) => ({ id, startTime: trial?.startTime }));
+}
+
+function Curves({ kind, drawn, rows, colors, groups, keyed, objective, lead, tools }: Pick<Props, 'kind' | 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'> & Bar) {
   const curves = useTrials({ drawn, colors });
   if (curves.length === 0)
     return (
@@ -99,6 +110,7 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
   return (
     <Metrics
       curves={curves}
+      others={groups.length > 0 ? [] : othersOf({ kind, drawn, rows })}
       ended={drawn.every(({ state }) => isEnded(state))}
       objective={objective}
       single={rows.length === 1}
@@ -114,6 +126,7 @@ function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: 
               tags: groups.map(({ tag }) => tag),
               best: groups.map((group) => spread(group.runs, 'searcherMetricsVal')),
               metricName: objective?.metric ?? 'metric',
+              few: areFew(groups.map(({ runs }) => runs.length)),
             }
           : undefined
       }

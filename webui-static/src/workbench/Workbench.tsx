@@ -5,7 +5,6 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { colorOfSeed, seedsOf, seriesColors, useColors } from '../colors';
 import { isByMetric } from '../charts/paint';
 import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
@@ -20,6 +19,7 @@ import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
 import { RunTable, type Item } from './RunTable';
+import { useColorOf } from './runColors';
 import { inMemory, type RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { drawnRuns, MAX_DRAWN, withRows } from './selection';
@@ -103,24 +103,6 @@ function Splitter() {
   );
 }
 
-// The color of each shown run, or that of its group.
-function useColorOf(groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
-  const theme = useColors();
-  const before = useRef<ReadonlyMap<number, number>>(new Map());
-  const ids = drawn.map(({ id }) => id);
-  const seeds = useMemo(() => (before.current = seedsOf(ids, before.current)), [ids.join()]);
-  return useMemo(() => {
-    const byGroup = new Map(groups.flatMap(({ runs, color }) => runs.map(({ id }) => [id, color] as const)));
-    const ofGroups = seriesColors(groups.length);
-    const known = new Map<number, string>();
-    return (id: number): string => {
-      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorOfSeed(seeds.get(id) ?? id)) ?? '';
-      known.set(id, color);
-      return color;
-    };
-  }, [theme, groups, seeds]);
-}
-
 // A phone has no room for table and panels beside each other.
 function LayoutChoice({ layout }: { layout: Layout }) {
   const { setQuery } = useQuery();
@@ -192,7 +174,7 @@ export function Workbench(props: Props) {
   const loaded = above.length > 0 ? [...above, ...found] : found;
   // A group is drawn with all of its runs.
   const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top, props.objective?.smallerIsBetter);
-  const colorOf = useColorOf(groups, drawn);
+  const colorOf = useColorOf(kind, groups, drawn);
   const shownIds = new Set(drawn.map(({ id }) => id));
   const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
@@ -208,11 +190,13 @@ export function Workbench(props: Props) {
   const keys = (view.columns ?? props.columns ?? usual).filter((key) => key === 'id' || !view.groups.includes(key));
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
   const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
+  // The best of all experiments would be the best of several tasks.
+  const isOneTask = kind === 'trial' || view.text !== '' || groups.length > 0;
   const columns = ordered
     .map((key) => column(key, kind))
     .filter((one): one is Column => one !== undefined)
     .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
-    .map((one) => (oneMetric && props.objective && loaded.length === source.rows.total ? withBest(one, loaded, props.objective.smallerIsBetter) : one))
+    .map((one) => (oneMetric && props.objective && isOneTask && loaded.length === source.rows.total ? withBest(one, loaded, props.objective.smallerIsBetter) : one))
     .map((one) => inGroups(one, groups));
   const draw = (run: Run): void => {
     const ids = new Set(drawn.map(({ id }) => id));

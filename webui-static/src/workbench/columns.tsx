@@ -4,7 +4,7 @@ import { flatten, isWide } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, progressOf, span } from '../format';
+import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, percent, progressOf, span, stateTone } from '../format';
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
@@ -35,9 +35,12 @@ const Best = ({ run, format }: { run: Run; format: typeof digits }) => {
       {text}
     </a>
   ) : (
-    <>{text}</>
+    <>{text || <None />}</>
   );
 };
+
+// A dash says that a run has no value.
+export const None = () => <span class="quiet">–</span>;
 
 // Rows with the names that are compared, and the characters that names with the same beginning share.
 const COMPARED_NAMES = 500;
@@ -88,6 +91,17 @@ const placed = (places: number | undefined) => (value: number): string =>
 // The progress of a run, 0..1.
 export const partOf = (run: Run): number | undefined => (run.kind === 'trial' ? (run.trial?.progress ?? undefined) : progressOf(run.experiment));
 
+// The state, and how far a running one is.
+function State({ run }: { run: Run }) {
+  const [state, part] = [shownState(run), partOf(run)];
+  return (
+    <>
+      <StateBadge state={state} progress={part} />
+      {part !== undefined && stateTone(state) === 'busy' && <span class="quiet"> {percent(part)}</span>}
+    </>
+  );
+}
+
 // Rows with the values that decide how a column is aligned.
 const SAMPLE = 50;
 
@@ -108,7 +122,7 @@ const FIXED: Column[] = [
         </span>
       )),
   },
-  { key: 'state', title: 'State', width: 116, cell: (run) => <StateBadge state={shownState(run)} progress={partOf(run)} /> },
+  { key: 'state', title: 'State', width: 120, cell: (run) => <State run={run} /> },
   {
     key: 'progress',
     title: 'Progress',
@@ -149,7 +163,7 @@ const FIXED: Column[] = [
 ];
 
 export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {
-  experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'startTime', 'duration', 'numTrials', 'progress', 'user'],
+  experiment: ['id', 'name', 'state', 'searcherMetricsVal', 'startTime', 'duration', 'numTrials', 'user'],
   trial: ['id', 'state', 'searcherMetricsVal', 'batches', 'duration', 'startTime'],
 };
 
@@ -162,12 +176,9 @@ const FRAME_WIDTH = 136 + 58;
 // Hyperparameters beside charts.
 const FEW = 2;
 
-// Whether a default column says anything about these rows: not if one has to have different values and all are equal, nor
-// the progress of runs that have ended.
-function isUseful(key: string, looked: readonly Run[]): boolean {
-  if (key === 'progress') return looked.length === 0 || looked.some(({ state }) => !isEnded(state));
-  return !['user', 'numTrials'].includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1;
-}
+// Whether a default column says anything about these rows: not if one has to have different values and all are equal.
+const isUseful = (key: string, looked: readonly Run[]): boolean =>
+  !['user', 'numTrials'].includes(key) || looked.length < 2 || new Set(looked.map((run) => valueOf(run, key))).size > 1;
 
 // The hyperparameters that differ, of those that half of the runs have: first those with the widest range, as learning
 // rates, then those with most values. Called for each drawing of the table, so each trial is looked at once.
@@ -228,6 +239,20 @@ const idWidth = (runs: readonly Run[]): number =>
 // The format of the searcher metric in the table of these rows, and in the comparison of some of them.
 export const bestFormat = (runs: readonly Run[]): typeof digits => metricColumn(runs.slice(0, SAMPLE).map((run) => valueOf(run, BEST)));
 
+// A number whose last zeros only keep its place below the points of the others.
+function Placed({ value, places }: { value: number; places: number }) {
+  const text = value.toFixed(places);
+  const zeros = places > 0 && Number(text) === value ? (/\.?0+$/.exec(text)?.[0] ?? '') : '';
+  return zeros === '' ? (
+    <>{text}</>
+  ) : (
+    <>
+      {text.slice(0, -zeros.length)}
+      <span class="zeros">{zeros}</span>
+    </>
+  );
+}
+
 // A column for these rows: an open one is as wide as its values, with the points of its numbers below each other, and
 // text if none of the rows has a number in it; names that begin alike keep their ends.
 export const aligned = (one: Column, runs: readonly Run[]): Column => {
@@ -247,9 +272,9 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   const width = PADDING + Math.max(CELL_CHARACTER * longest, HEAD_CHARACTER * one.title.length + 4);
   const numbers = values.filter((value) => typeof value === 'number');
   const places = decimals(numbers);
-  const cell = (run: Run): string => {
+  const cell = (run: Run): ComponentChildren => {
     const value = valueOf(run, one.key);
-    return typeof value === 'number' && places !== undefined ? value.toFixed(places) : valueText(value);
+    return typeof value === 'number' && places !== undefined ? <Placed value={value} places={places} /> : valueText(value);
   };
   return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell };
 };

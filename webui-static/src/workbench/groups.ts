@@ -99,8 +99,9 @@ export function rangeText(runs: readonly Run[], column: string): string {
   return low > high ? '' : low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
 }
 
-// Room for a deviation beside a mean, and the most that a range has. Groups whose ranges decide the width of a column,
+// Room for a mean and the deviation beside it, and the most that a range has. Groups whose ranges decide the width of a column,
 // which is called for each drawing of the table, and runs of each of them.
+const MEAN_WIDTH = cellWidth('0.12345');
 const DEVIATION_WIDTH = 56;
 const MAX_RANGE_WIDTH = 200;
 const SAMPLED_GROUPS = 20;
@@ -109,7 +110,7 @@ const SAMPLED_RUNS = 50;
 // The column with room for what the rows of groups show.
 export function inGroups(one: Column, groups: readonly Group[]): Column {
   if (groups.length === 0 || !one.number || one.key === 'id') return one;
-  if (!one.key.startsWith('hp.')) return { ...one, inGroup: 'mean', width: one.width + DEVIATION_WIDTH };
+  if (!one.key.startsWith('hp.')) return { ...one, inGroup: 'mean', width: Math.max(one.width, MEAN_WIDTH + DEVIATION_WIDTH) };
   const widest = Math.max(...groups.slice(0, SAMPLED_GROUPS).map(({ runs }) => cellWidth(rangeText(runs.slice(0, SAMPLED_RUNS), one.key))));
   return { ...one, inGroup: 'range', width: Math.min(MAX_RANGE_WIDTH, Math.max(one.width, widest)) };
 }

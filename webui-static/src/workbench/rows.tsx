@@ -1,11 +1,11 @@
 // Head and rows of a run table: runs, and groups of them.
 import type { Signal } from '@preact/signals';
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
 import { onPhone } from '../phone';
-import type { Column } from './columns';
+import { None, type Column } from './columns';
 import { deviationText, rangeText, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
@@ -186,6 +186,8 @@ function RowChoice({ run, chosen, shown, colorOf, shadeOf, draw, pin, top }: Row
   );
 }
 
+const orNone = (content: ComponentChildren): ComponentChildren => (content === '' || content == null ? <None /> : content);
+
 interface RunRowProps extends RowProps {
   index: number | undefined; // undefined: the row stays below the head
   isCursor: boolean;
@@ -203,7 +205,7 @@ export function RunRow(props: RunRowProps) {
       aria-rowindex={index === undefined ? undefined : index + 2}
       data-id={run.id}
       data-trial={trialOf(run)}
-      onPointerEnter={() => (hovered.value = isShown ? trialOf(run) : undefined)}
+      onPointerEnter={() => (hovered.value = trialOf(run))}
       onPointerLeave={() => (hovered.value = undefined)}
     >
       <td>
@@ -218,7 +220,7 @@ export function RunRow(props: RunRowProps) {
           </th>
         ) : (
           <td key={column.key} class={`${numberClass(column)} ${more} ${heat(column.key, run)}`} style={pinned(props, column.key)}>
-            {column.cell(run, now)}
+            {orNone(column.cell(run, now))}
           </td>
         );
       })}

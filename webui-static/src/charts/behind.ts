@@ -1,0 +1,50 @@
+// Pale curves behind those of a chart: the runs of groups, and trials of a search that are not shown. They are drawn on
+// the canvas of the chart, between its grid and its curves.
+import type uPlot from 'uplot';
+import { faint } from '../colors';
+import { hovered } from '../workbench/selection';
+import { dashOf } from './facts';
+import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
+
+const OPACITY = 0.3;
+const POINTED = 0.9;
+
+// The curves, smoothed like those before them.
+export const paleOf = ({ behind = [] }: Pick<Panel, 'behind'>, { smoothing = 0, isCentered }: Pick<Look, 'smoothing' | 'isCentered'>): readonly Series[] =>
+  smoothing === 0 ? behind : behind.map((one) => ({ ...one, y: (isCentered ? smoothCentered : smooth)(one.y, smoothing) }));
+
+// The range of these values and of those of the curves behind.
+export const withPale = (range: readonly [number | null, number | null], pale: readonly Series[]): [number | null, number | null] =>
+  pale.reduce<[number | null, number | null]>(
+    (all, { y }) => y.reduce(([low, high], value) => (value === null ? [low, high] : [Math.min(low ?? value, value), Math.max(high ?? value, value)]), all),
+    [...range],
+  );
+
+// Draws the curves in the colors of their groups, by place, or else in `plain`. That of the trial under the pointer of
+// the table is dark.
+export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], colors: readonly string[], plain: string): void {
+  if (pale.length === 0) return;
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.lineJoin = 'round';
+  for (const { x, y, trial, place, group } of pale) {
+    const isPointed = trial === hovered.value;
+    ctx.lineWidth = (isPointed ? 2 : 1) * devicePixelRatio;
+    ctx.strokeStyle = faint(colors[place] ?? plain, isPointed ? POINTED : OPACITY);
+    ctx.setLineDash((dashOf(panel, group) ?? []).map((length) => length * devicePixelRatio));
+    ctx.beginPath();
+    let isOpen = false;
+    y.forEach((value, at) => {
+      if (value === null) return void (isOpen = false);
+      const [left, top] = [plot.valToPos(x[at] ?? 0, 'x', true), plot.valToPos(value, 'y', true)];
+      if (isOpen) ctx.lineTo(left, top);
+      else ctx.moveTo(left, top);
+      isOpen = true;
+    });
+    ctx.stroke();
+  }
+  ctx.restore();
+}

@@ -1,0 +1,65 @@
+// The colors of shown runs. A run keeps the color that it had first: in all views, and after the page was left.
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { colorOfSeed, MAX_APART, seedsOf, seriesColors, useColors } from '../colors';
+import type { Group } from './groups';
+import type { Run, RunKind } from './runs';
+
+type Seeds = ReadonlyMap<number, number>;
+
+// Runs with a kept color, at most: the oldest ones make room.
+const MOST = 500;
+const keyOf = (kind: RunKind): string => `det.colors.${kind}`;
+
+// The seeds of a stored text; none if it cannot be read.
+export function readSeeds(text: string | null): Map<number, number> {
+  try {
+    const pairs: unknown = JSON.parse(text ?? '[]');
+    const isPair = (one: unknown): one is [number, number] => Array.isArray(one) && one.length === 2 && one.every(Number.isSafeInteger);
+    return new Map(Array.isArray(pairs) ? pairs.filter(isPair) : []);
+  } catch {
+    return new Map();
+  }
+}
+
+// With the seeds of runs that had none; undefined without such runs, and for runs too many to have colors of their own.
+export function withNew(kept: Seeds, seeds: Seeds): Map<number, number> | undefined {
+  const fresh = [...seeds].filter(([id]) => !kept.has(id));
+  return fresh.length === 0 || seeds.size > MAX_APART ? undefined : new Map([...kept, ...fresh].slice(-MOST));
+}
+
+function load(kind: RunKind): Map<number, number> {
+  try {
+    return readSeeds(localStorage.getItem(keyOf(kind)));
+  } catch {
+    return new Map(); // local storage is disabled
+  }
+}
+
+function keep(kind: RunKind, seeds: Seeds): void {
+  const all = withNew(load(kind), seeds);
+  try {
+    if (all) localStorage.setItem(keyOf(kind), JSON.stringify([...all]));
+  } catch {
+    // Local storage is full or disabled: the colors last until the page is closed.
+  }
+}
+
+// The color of each shown run, or that of its group.
+export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
+  const theme = useColors();
+  const usual = useMemo(() => load(kind), [kind]);
+  const shown = useRef<Seeds>(new Map());
+  const ids = drawn.map(({ id }) => id);
+  const seeds = useMemo(() => (shown.current = seedsOf(ids, shown.current, usual)), [ids.join()]);
+  useEffect(() => keep(kind, seeds), [seeds]);
+  return useMemo(() => {
+    const byGroup = new Map(groups.flatMap(({ runs, color }) => runs.map(({ id }) => [id, color] as const)));
+    const ofGroups = seriesColors(groups.length);
+    const known = new Map<number, string>();
+    return (id: number): string => {
+      const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorOfSeed(seeds.get(id) ?? id)) ?? '';
+      known.set(id, color);
+      return color;
+    };
+  }, [theme, groups, seeds]);
+}
