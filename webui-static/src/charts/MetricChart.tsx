@@ -69,7 +69,7 @@ const along = (places: ArrayLike<number> | undefined, min: number, max: number, 
 // The part of the x axis from which on curves are in sight.
 const inSight = ({ domain, focus }: Pick<Ranges, 'domain' | 'focus'>): ChartProps['domain'] => (domain && focus ? [Math.max(domain[0], focus.from), domain[1]] : domain);
 
-// The runs of groups are in sight; trials that are not shown leave the plot to those that are.
+// The runs of groups are in sight in a cropped chart; trials that are not shown leave it to those that are.
 const isOfGroup = ({ place }: Series): boolean => place !== NO_PLACE;
 
 // The range of the y axis, with a margin.
@@ -159,7 +159,7 @@ function options(props: ChartProps, width: number, hover: (at: Hover | undefined
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
       x: { time: false, range: (plot: uPlot, min: number, max: number) => along(plot.data[0], min, max, inSight(ranges())) },
-      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale.filter(isOfGroup)))) },
+      y: look.log ? { distr: 3 } : { range: (_: uPlot, min: number, max: number) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
     },
     axes: [
       {

@@ -128,7 +128,13 @@ function valueText(name: string, value: JsonValue | undefined): string {
   return Math.abs(value) >= LARGE && !SEED.test(name) ? grouped(value) : String(value);
 }
 
-// All leaves of the objects as rows, by name; numbers have the decimal places of a column of the run table. `differs`
+// A number with decimal places; zeros at its end say that it was rounded.
+function placed(value: number, places: number): string {
+  const text = value.toFixed(places);
+  return Number(text) === value ? text.replace(/\.?0+$/, '') : text;
+}
+
+// All leaves of the objects as rows, by name; numbers have the digits of a column of the run table. `differs`
 // compares exact values; numbers whose rounded texts are equal are shown with all digits. Without `hasDifferences` only texts: differences of settings have no meaning.
 export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasDifferences = true): Row[] {
   const flat = objects.map((one) => flatten(sorted(one ?? {})));
@@ -139,7 +145,7 @@ export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasD
     const differs = exact.some((one) => one !== exact[0]);
     const known = values.filter((value) => value !== undefined);
     const places = hasDifferences ? decimals(known.filter(isNumber)) : undefined;
-    const rounded = (value: JsonValue | undefined): string => (isNumber(value) && places !== undefined && places > 0 ? value.toFixed(places) : valueText(name, value));
+    const rounded = (value: JsonValue | undefined): string => (isNumber(value) && places !== undefined && places > 0 ? placed(value, places) : valueText(name, value));
     const isRounded = new Set(values.map(rounded)).size < new Set(exact).size;
     const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : rounded(value));
     if (!hasDifferences || SEED.test(name) || !known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
