@@ -182,10 +182,10 @@ async function manyCurves() {
   figure('web_100x10k_first_answer', await ask(), 'ms', 5000);
   figure('web_100x10k_answer', await several(5, ask), 'ms', 250);
   const ms = await several(3, async () => {
-    await page.goto(`${cluster.url}/det/experiments/${kCurves}?drawn=${kCurves}`);
+    await page.goto(`${cluster.url}/det/experiments/${kCurves}?layout=panels&drawn=${kCurves}`);
     await page.waitForSelector('figure[data-panel="loss"] canvas');
     return untilPainted(
-      `[...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Draw all')).click()`,
+      `[...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('Show all')).click()`,
       `document.querySelector('figure[data-panel="loss"]')?.ariaLabel.includes('100 series')`,
     );
   });

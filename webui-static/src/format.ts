@@ -191,6 +191,13 @@ export function decimals(values: readonly number[]): number | undefined {
   return Math.min(most, Math.max(0, ...texts.map((text) => text.split('.')[1]?.length ?? 0)));
 }
 
+// A number with decimal places, and the zeros at its end as a text of their own. Zeros of a rounded number stay.
+export function withoutPadding(value: number, places: number): [text: string, zeros: string] {
+  const text = value.toFixed(places);
+  const zeros = places > 0 && Number(text) === value ? (/\.?0+$/.exec(text)?.[0] ?? '') : '';
+  return [text.slice(0, text.length - zeros.length), zeros];
+}
+
 // "1,234.5", with at most three decimals. The first number that Intl formats takes 13 ms.
 export function grouped(value: number): string {
   const [whole = '', part] = String(Math.round(value * 1000) / 1000).split('.');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
-import { ago, apportion, axisTexts, bytes, counted, decimals, digits, duration, grouped, isActive, isEnded, metric, metricColumn, percent, progressOf, remaining, roughly, sorted, span, stateName } from '../../../webui-static/src/format';
+import { ago, apportion, axisTexts, bytes, counted, decimals, digits, duration, grouped, isActive, isEnded, metric, metricColumn, percent, progressOf, remaining, roughly, sorted, span, stateName, withoutPadding } from '../../../webui-static/src/format';
 
 test('an estimate of minutes has no seconds', () => {
   assert.deepEqual([45, 90, 640, 3580, 7265].map(roughly), ['45s', '1m 30s', '11m', '59m 40s', '2h 01m']);
@@ -154,4 +154,8 @@ test('the ticks of an axis have one notation', () => {
   assert.deepEqual(axisTexts([0.5, 1, 1.5]), ['0.5', '1.0', '1.5']);
   assert.deepEqual(axisTexts([0, 2e6]), ['0', '2e+6']);
   assert.deepEqual(axisTexts([1e-9, 2e-9]), ['1e-9', '2e-9']);
+});
+
+test('zeros at the end of a number are apart, unless it was rounded', () => {
+  assert.deepEqual([withoutPadding(0.003, 6), withoutPadding(2, 3), withoutPadding(0.30004, 3), withoutPadding(20, 0)], [['0.003', '000'], ['2', '.000'], ['0.300', ''], ['20', '']]);
 });

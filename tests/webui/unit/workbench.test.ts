@@ -208,7 +208,7 @@ test('a run keeps the color that it had first, unless that looks like the color 
   assert.deepEqual([...(withNew(usual, new Map([[46, 9], [12, 12]])) ?? [])], [[46, 7], [10, 46], [12, 12]]);
   assert.equal(withNew(usual, new Map([[46, 9]])), undefined);
   assert.equal(withNew(new Map(Array.from({ length: 500 }, (_, at) => [at + 1, 1])), new Map([[900, 2]]))?.size, 500);
-  assert.deepEqual([...readSeeds('[[1,2],["x",3],[4]]')], [[1, 2]]);
+  assert.deepEqual([...readSeeds('[[1,2],["x",3],[4],[5,-1]]')], [[1, 2]]);
   for (const text of [null, '{', '{}', '3']) assert.equal(readSeeds(text).size, 0);
 });
 

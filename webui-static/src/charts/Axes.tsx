@@ -29,7 +29,7 @@ export function Smoothing({ value: chosen }: { value: number | undefined }) {
     <div class="smoothing">
       <span>Smoothing</span>
       <span class="segments">
-        <button type="button" aria-pressed={chosen === undefined} title="Noisy curves of several runs are smoothed; their titles say how much" onClick={() => setQuery({ smooth: chosen === undefined ? '0' : '' })}>
+        <button type="button" aria-pressed={chosen === undefined} title="Noisy curves of several runs are smoothed; their titles are marked" onClick={() => setQuery({ smooth: chosen === undefined ? '0' : '' })}>
           Auto
         </button>
       </span>

@@ -129,7 +129,7 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
           </g>
         ))}
       {stages.map(({ name, counts, length, about }) => (
-        <g key={length}>
+        <g key={name}>
           <line class="stage" x1={x(length)} x2={x(length)} y1={TOP} y2={height - BOTTOM} />
           {lane.title !== '' && (
             <text x={x(length)} y={TOP - 8} text-anchor="middle">
@@ -200,7 +200,7 @@ function Stages({ lane, scale, height }: Pick<AxesProps, 'lane' | 'scale' | 'hei
   return (
     <>
       {named.map(({ name, length, about }) => (
-        <text key={length} x={SIDE - 8} y={y(length) + 4 + APART} text-anchor="end">
+        <text key={name} x={SIDE - 8} y={y(length) + 4 + APART} text-anchor="end">
           {name}
           <title>{about}</title>
         </text>
@@ -445,7 +445,7 @@ function StageTable({ all, unit, bracketed }: { all: Lane[]; unit: string; brack
         <tbody>
           {all.flatMap((lane, at) =>
             lane.rungs.map((rung, level) => (
-              <tr key={`${at} ${rung.length}`}>
+              <tr key={`${at} ${level}`}>
                 {bracketed && <td>{at + 1}</td>}
                 {bracketed && <td>{level + 1}</td>}
                 <td class="number">{grouped(rung.length)}</td>

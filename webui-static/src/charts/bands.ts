@@ -9,7 +9,7 @@ export interface GroupOf {
   label: string;
 }
 
-// Runs of each group up to which they are drawn themselves: a band of so few values says less.
+// Runs of a group that are drawn instead of a band, at most.
 const FEW = 5;
 export const areFew = (runs: readonly number[]): boolean => runs.every((count) => count <= FEW);
 

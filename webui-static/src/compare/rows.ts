@@ -1,6 +1,6 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
 import { flatten } from '../charts/search';
-import { decimals, duration, grouped, metric, metricColumn, sorted, stateName } from '../format';
+import { decimals, duration, grouped, metric, metricColumn, sorted, stateName, withoutPadding } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import { isNumber, trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
@@ -128,12 +128,6 @@ function valueText(name: string, value: JsonValue | undefined): string {
   return Math.abs(value) >= LARGE && !SEED.test(name) ? grouped(value) : String(value);
 }
 
-// A number with decimal places; zeros at its end say that it was rounded.
-function placed(value: number, places: number): string {
-  const text = value.toFixed(places);
-  return Number(text) === value ? text.replace(/\.?0+$/, '') : text;
-}
-
 // All leaves of the objects as rows, by name; numbers have the digits of a column of the run table. `differs`
 // compares exact values; numbers whose rounded texts are equal are shown with all digits. Without `hasDifferences` only texts: differences of settings have no meaning.
 export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasDifferences = true): Row[] {
@@ -145,7 +139,7 @@ export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasD
     const differs = exact.some((one) => one !== exact[0]);
     const known = values.filter((value) => value !== undefined);
     const places = hasDifferences ? decimals(known.filter(isNumber)) : undefined;
-    const rounded = (value: JsonValue | undefined): string => (isNumber(value) && places !== undefined && places > 0 ? placed(value, places) : valueText(name, value));
+    const rounded = (value: JsonValue | undefined): string => (isNumber(value) && places !== undefined && places > 0 ? withoutPadding(value, places)[0] : valueText(name, value));
     const isRounded = new Set(values.map(rounded)).size < new Set(exact).size;
     const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : rounded(value));
     if (!hasDifferences || SEED.test(name) || !known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };

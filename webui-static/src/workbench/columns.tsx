@@ -4,7 +4,7 @@ import { flatten, isWide } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, percent, progressOf, span, stateTone } from '../format';
+import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, percent, progressOf, span, stateTone, withoutPadding } from '../format';
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
@@ -39,7 +39,7 @@ const Best = ({ run, format }: { run: Run; format: typeof digits }) => {
   );
 };
 
-// A dash says that a run has no value.
+// Content of a cell without a value.
 export const None = () => <span class="quiet">–</span>;
 
 // Rows with the names that are compared, and the characters that names with the same beginning share.
@@ -96,7 +96,7 @@ function State({ run }: { run: Run }) {
   const [state, part] = [shownState(run), partOf(run)];
   return (
     <>
-      <StateBadge state={state} progress={part} />
+      <StateBadge state={state} />
       {part !== undefined && stateTone(state) === 'busy' && <span class="quiet"> {percent(part)}</span>}
     </>
   );
@@ -239,16 +239,13 @@ const idWidth = (runs: readonly Run[]): number =>
 // The format of the searcher metric in the table of these rows, and in the comparison of some of them.
 export const bestFormat = (runs: readonly Run[]): typeof digits => metricColumn(runs.slice(0, SAMPLE).map((run) => valueOf(run, BEST)));
 
-// A number whose last zeros only keep its place below the points of the others.
-function Placed({ value, places }: { value: number; places: number }) {
-  const text = value.toFixed(places);
-  const zeros = places > 0 && Number(text) === value ? (/\.?0+$/.exec(text)?.[0] ?? '') : '';
-  return zeros === '' ? (
-    <>{text}</>
-  ) : (
+// A number with its point below those of the other rows: padding zeros take room, but are not visible.
+function PointAligned({ value, places }: { value: number; places: number }) {
+  const [text, zeros] = withoutPadding(value, places);
+  return (
     <>
-      {text.slice(0, -zeros.length)}
-      <span class="zeros">{zeros}</span>
+      {text}
+      {zeros !== '' && <span class="zeros">{zeros}</span>}
     </>
   );
 }
@@ -274,7 +271,7 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
   const places = decimals(numbers);
   const cell = (run: Run): ComponentChildren => {
     const value = valueOf(run, one.key);
-    return typeof value === 'number' && places !== undefined ? <Placed value={value} places={places} /> : valueText(value);
+    return typeof value === 'number' && places !== undefined ? <PointAligned value={value} places={places} /> : valueText(value);
   };
   return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell };
 };

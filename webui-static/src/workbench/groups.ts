@@ -99,8 +99,8 @@ export function rangeText(runs: readonly Run[], column: string): string {
   return low > high ? '' : low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
 }
 
-// Room for a mean and the deviation beside it, and the most that a range has. Groups whose ranges decide the width of a column,
-// which is called for each drawing of the table, and runs of each of them.
+// Room for a mean and the deviation beside it, and the most that a range has. Groups whose ranges decide the width of a
+// column, which is called for each drawing of the table, and runs of each of them.
 const MEAN_WIDTH = cellWidth('0.12345');
 const DEVIATION_WIDTH = 56;
 const MAX_RANGE_WIDTH = 200;

@@ -14,7 +14,7 @@ const keyOf = (kind: RunKind): string => `det.colors.${kind}`;
 export function readSeeds(text: string | null): Map<number, number> {
   try {
     const pairs: unknown = JSON.parse(text ?? '[]');
-    const isPair = (one: unknown): one is [number, number] => Array.isArray(one) && one.length === 2 && one.every(Number.isSafeInteger);
+    const isPair = (one: unknown): one is [number, number] => Array.isArray(one) && one.length === 2 && one.every((part) => Number.isSafeInteger(part) && part >= 0);
     return new Map(Array.isArray(pairs) ? pairs.filter(isPair) : []);
   } catch {
     return new Map();
