@@ -100,10 +100,16 @@ const edgesOf = (element: Element | null): [number, number] => {
 // By the element around the plot, which stays when the plot is made again.
 const isHovered = (plot: uPlot): boolean => plot.root.closest('.plot')?.matches(':hover') ?? false;
 
-// The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
+// The x of the pointer's line in all charts.
+let pointedX: number | undefined;
+
+// The pointer's line is at the nearest point of the chart below the pointer, where the values are those of the box, and at
+// the same x in the other charts; not while a range is drawn.
 const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
-  const x = left < 0 || plot.cursor.event?.buttons ? undefined : plot.data[0][plot.posToIdx(left)];
-  return [x === undefined ? left : plot.valToPos(x, 'x'), top];
+  if (left < 0 || plot.cursor.event?.buttons) return [left, top];
+  if (isHovered(plot)) pointedX = plot.data[0][plot.posToIdx(left)];
+  const at = pointedX === undefined ? left : plot.valToPos(pointedX, 'x');
+  return [at > plot.over.clientWidth ? -1 : at, top];
 };
 
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, ranges: () => Ranges): uPlot.Options {
@@ -287,12 +293,13 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
 function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const { smoothing = 0 } = look;
-  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable((look.isCentered ? smoothCentered : smooth)(y, smoothing)) }));
+  const smoother = look.isCentered ? smoothCentered : smooth;
+  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smoother(y, smoothing)) }));
   const raw = smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
   // uPlot draws a band that is out of sight along the edge of the plot.
   const [least, most] = focus?.range ?? [-Infinity, Infinity];
   const isInSight = ({ low, high }: Series, at: number): boolean => (high?.[at] ?? most) >= least && (low?.[at] ?? least) <= most;
-  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smoother(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
   const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
@@ -301,7 +308,9 @@ function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.Align
 
 export function MetricChart(props: ChartProps) {
   const { panel } = props;
-  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel) : 0), [panel, props.look.smoothing]);
+  const wasNoisy = useRef(false);
+  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel, wasNoisy.current) : 0), [panel, props.look.smoothing]);
+  wasNoisy.current = steady > 0;
   const look: Look = steady > 0 ? { ...props.look, smoothing: steady, isCentered: true } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();

@@ -229,7 +229,7 @@ export function RunRow(props: RunRowProps) {
 }
 
 function Summary({ group, column }: { group: Group; column: Column }) {
-  if (column.inGroup === 'range') return <>{rangeText(group.runs, column.key)}</>;
+  if (column.inGroup === 'range') return <>{rangeText(group.runs, column)}</>;
   const own = column.number && column.key !== 'id' ? spread(group.runs, column.key) : undefined;
   if (!own) return null;
   return (
