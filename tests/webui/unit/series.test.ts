@@ -245,4 +245,8 @@ test('curves that change from point to point as much as the runs differ are smoo
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');
   assert.equal(steadiness({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), 0, 'equal ones');
+  const falling = (by: number): number[] => Array.from({ length: 60 }, (_, at) => by * Math.cos(at / 40));
+  assert.equal(steadiness({ series: [run(1, falling(1)), run(2, falling(1.0001))] }), 0, 'curves that fall together');
+  const early = [run(3, wave(0.5, 7, 30)), run(4, wave(0.5, 1, 30))];
+  assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 60)), run(2, wave(0.5, 1.2, 60)), ...early] }) > 0, 'runs that began later');
 });

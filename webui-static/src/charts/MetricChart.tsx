@@ -107,9 +107,10 @@ let pointedX: number | undefined;
 // the same x in the other charts; not while a range is drawn.
 const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
   if (left < 0 || plot.cursor.event?.buttons) return [left, top];
-  if (isHovered(plot)) pointedX = plot.data[0][plot.posToIdx(left)];
+  const isOwn = isHovered(plot);
+  if (isOwn) pointedX = plot.data[0][plot.posToIdx(left)];
   const at = pointedX === undefined ? left : plot.valToPos(pointedX, 'x');
-  return [at > plot.over.clientWidth ? -1 : at, top];
+  return [isOwn || at <= plot.bbox.width / devicePixelRatio ? at : -1, top];
 };
 
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, ranges: () => Ranges): uPlot.Options {

@@ -248,7 +248,8 @@ interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' |
 
 // A group: its label over the first columns, then mean ± deviation of results and ranges of hyperparameters.
 export function GroupRow({ group, index, columns, closed, shown, colorOf, height }: GroupRowProps) {
-  const color = group.runs.some(({ id }) => shown.has(id)) ? colorOf(group.runs[0]?.id ?? 0) : undefined;
+  const drawn = group.runs.find(({ id }) => shown.has(id));
+  const color = drawn && colorOf(drawn.id);
   const open = !closed.value.has(group.key);
   const toggle = (): void => {
     const next = new Set(closed.value);
