@@ -315,7 +315,7 @@ export function MetricChart(props: ChartProps) {
   const look: Look = steady > 0 ? { ...props.look, smoothing: steady, isCentered: true } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
-  const pointer = useRef<{ left: number; top: number }>(); // over a plot that is made again
+  const pointer = useRef<{ left: number; top: number }>(); // in a plot that is made again
   const hover = useSignal<Hover | undefined>(undefined);
   const theme = useColors();
   const shape = [
@@ -353,7 +353,9 @@ export function MetricChart(props: ChartProps) {
       toData(now, how, near),
       element,
     );
-    if (pointer.current) plot.current.setCursor(pointer.current);
+    // The new plot knows its axes after its first drawing, which is a microtask that it has queued.
+    const [made, at] = [plot.current, pointer.current];
+    if (at) queueMicrotask(() => plot.current === made && made.setCursor(at));
     const resize = new ResizeObserver(() => {
       const full = document.fullscreenElement?.contains(element) ?? false;
       const height = full ? innerHeight - FULL_MARGIN : heightOf(latest.current.look);
@@ -368,7 +370,7 @@ export function MetricChart(props: ChartProps) {
       stop();
       resize.disconnect();
       const { left = -1, top = -1 } = plot.current?.cursor ?? {};
-      pointer.current = plot.current && left >= 0 && isHovered(plot.current) ? { left, top } : undefined;
+      pointer.current = left >= 0 ? { left, top } : undefined;
       plot.current?.destroy();
       plot.current = undefined;
     };
