@@ -365,7 +365,7 @@ const looking = [
       await page.getByRole('button', { name: /^Batches/ }).click();
       await until(() => location.search.includes('sort=batches'));
       await audit('many-trials');
-      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=search`);
+      await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=search&color=metric`);
       await page.waitForSelector('figure[data-panel="search"] circle');
       // The dots of the rows have the colors of the charts beside them: a fifth of the trials in each.
       assert.ok((await page.locator('tbody .eye.shade-0').count()) > 0);

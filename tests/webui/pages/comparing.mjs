@@ -61,12 +61,15 @@ export const comparing = [
       const values = (await hovered.locator('td.number:not(.quiet)').allTextContents()).map(Number);
       assert.equal(values.length, 3);
       assert.deepEqual(values, [...values].sort((a, b) => b - a));
-      // They stay when the chart is made again below the pointer, as by another theme.
+      // They stay when the chart is made again below the pointer, as by another theme, and so does their place.
+      const line = async () => (await page.locator('figure[data-panel="grad_norm"] .u-cursor-x').boundingBox()).x;
+      const place = await line();
       const canvas = page.locator('figure[data-panel="grad_norm"] .u-wrap > canvas');
       await canvas.evaluate((one) => (one.dataset.old = 'yes'));
       await page.emulateMedia({ colorScheme: 'dark' });
       await until(() => !document.querySelector('figure[data-panel="grad_norm"] .u-wrap > canvas').dataset.old);
       await hovered.waitFor();
+      assert.ok(Math.abs((await line()) - place) < 0.2 * width, `from ${place} to ${await line()}`);
       await page.emulateMedia({ colorScheme: null });
       const auto = page.getByRole('button', { name: 'Auto', exact: true });
       await auto.click();

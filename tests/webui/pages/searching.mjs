@@ -47,6 +47,18 @@ export const searching = [
       const trials = await pictures().evaluateAll((all) => all.map((one) => [...one.querySelectorAll('svg a')].map((line) => line.getAttribute('href'))));
       assert.equal(new Set(trials.flat()).size, 6);
       assert.equal(trials.flat().length, 6);
+      // Beside the table the lines have the colors of its dots, or on demand those of the metric.
+      const first = await page.locator('tr.drawn').first().getAttribute('data-id');
+      const line = page.locator(`a[aria-label="Trial ${first}"] polyline`).first();
+      const [stroke, dot] = [
+        await line.evaluate((one) => getComputedStyle(one).stroke),
+        await page.getByRole('button', { name: `Show trial ${first}` }).evaluate((one) => getComputedStyle(one).backgroundColor),
+      ];
+      assert.equal(stroke, dot);
+      await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'metric' }).click();
+      await until(() => location.search.includes('color=metric') && document.querySelector('polyline.line[class*="shade-"]'));
+      await page.getByRole('group', { name: 'Color by' }).getByRole('button', { name: 'run' }).click();
+      await until(() => !location.search.includes('color='));
       await audit('search-brackets');
       await open(`experiments/${id}?panels=parameters`);
       // All trials end with the same metric: charts of its variation are left out.

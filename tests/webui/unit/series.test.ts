@@ -167,10 +167,10 @@ test('the last and the best value pass over gaps', () => {
 
 test('curves of one group of metrics coincide if one hides the other', () => {
   const same = panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [1, 2, 3]), curve(3, 'training', [1, 2.5, 3]), curve(1, 'validation', [1, 2, 3]));
-  assert.deepEqual(coinciding(same), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(same).map(({ label }) => label), ['trial 1', 'trial 2']);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 9, 4, 3]))), []);
   // The second is the beginning of the first, nearly.
-  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 2.001]))), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 2.001]))).map(({ label }) => label), ['trial 1', 'trial 2']);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 1, 1]), curve(2, 'training', [2, 2, 2]))), []);
 });
 
@@ -240,7 +240,13 @@ test('curves that change from point to point as much as the runs differ are smoo
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1.2, 180))] }), 0.9);
   assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1, 90))] }) > 0.8, 'a shorter run');
   assert.equal(steadiness({ series: [run(1, wave(0.04, 1)), run(2, wave(0.04, 1.2))] }), 0, 'the runs differ more');
+  const between = { series: [run(1, wave(0.25, 1)), run(2, wave(0.25, 2.4))] };
+  assert.deepEqual([steadiness(between), steadiness(between, true) > 0], [0, true], 'new points do not change it back and forth');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');
   assert.equal(steadiness({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), 0, 'equal ones');
+  const falling = (by: number): number[] => Array.from({ length: 60 }, (_, at) => by * Math.cos(at / 40));
+  assert.equal(steadiness({ series: [run(1, falling(1)), run(2, falling(1.0001))] }), 0, 'curves that fall together');
+  const early = [run(3, wave(0.5, 7, 30)), run(4, wave(0.5, 1, 30))];
+  assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 60)), run(2, wave(0.5, 1.2, 60)), ...early] }) > 0, 'runs that began later');
 });

@@ -37,7 +37,11 @@ test('runs with equal values are a group; its numbers have a mean and a deviatio
 test('a row of a group has the range of a hyperparameter, and room for it', () => {
   const runs = [run(1, { act: 'relu', lr: 0.0003 }), run(2, { act: 'relu', lr: 0.003 }), run(3, { act: 'gelu', lr: 0.001 }), run(4, { act: 'none' })];
   const groups = groupsOf(runs, ['hp.act']);
-  assert.deepEqual(groups.map((group) => rangeText(group.runs, 'hp.lr')), ['0.0003–0.003', '0.001', '']);
+  assert.deepEqual(groups.map((group) => rangeText(group.runs, { key: 'hp.lr' })), ['0.0003–0.003', '0.001', '']);
+  const places = (value: number): string => value.toFixed(3);
+  assert.deepEqual(groups.map((group) => rangeText(group.runs, { key: 'hp.lr', text: places })), ['0.0003–0.003', '0.001', ''], 'no value is rounded to 0');
+  const fine = [run(1, { dropout: 0.025849 }), run(2, { dropout: 0.4763 })];
+  assert.equal(rangeText(fine, { key: 'hp.dropout', text: places }), '0.026–0.476');
   const of = (key: string): Column => ({ ...(column(key, 'trial') as Column), width: 60 });
   assert.equal(inGroups(of('hp.lr'), groups).inGroup, 'range');
   assert.ok(inGroups(of('hp.lr'), groups).width > 8 * '0.0003–0.003'.length);

@@ -7,7 +7,7 @@ import type { Focus } from './focus';
 import { bestOf, coinciding, dashOf, isBanded, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
-import { titleOf, type Panel } from './series';
+import { titleOf, type Panel, type Series } from './series';
 
 // With more series the text alternative has only their number.
 const NAMED_SERIES = 6;
@@ -63,7 +63,15 @@ interface Props extends ChartProps {
   canvas: () => HTMLCanvasElement | undefined;
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, steady, canvas }: Props) {
+// The ids of few curves, "14, 15, 16", or else their number.
+const MAX_NAMED = 3;
+function coincidingText(same: readonly Series[], having: number, noun: string, tags: readonly string[]): string {
+  const named = same.map(({ place }) => tags[place] ?? '');
+  if (same.length > MAX_NAMED || named.includes('')) return `${same.length === having ? 'all' : same.length} ${noun}`;
+  return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
+}
+
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, steady, canvas, tags = [] }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -102,7 +110,11 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             {having} of {counted(trials ?? 0, 'run')}
           </span>
         )}
-        {same.length > 0 && <span title={`Drawn over each other, as far as they reach:\n${same.join('\n')}`}>{same.length === having ? 'all' : same.length} {isBanded(panel) ? 'means' : 'curves'} coincide</span>}
+        {same.length > 0 && (
+          <span title={`Drawn over each other, as far as they reach:\n${same.map(({ label }) => label).join('\n')}`}>
+            {coincidingText(same, having, isBanded(panel) ? 'means' : 'curves', tags)} coincide
+          </span>
+        )}
       </span>
       <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
     </figcaption>

@@ -7,7 +7,7 @@ import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { fifths, usePainting, type Painting } from './paint';
 import { metricOf, position, type Dimension } from './search';
-import { isoLines, step, surface, type Surface } from './surface';
+import { isoLines, step, surface, unknownParts, type Grid } from './surface';
 import { ticks } from './ticks';
 
 const HEIGHT = 296;
@@ -40,17 +40,17 @@ const nameOf = ({ name, kind }: Dimension): string => (kind === 'log' ? `${name}
 type Place = (part: number) => number;
 
 // The areas between the levels as paths, by shade. Cells of a row with the same step are one rectangle.
-function bands(grid: Surface, all: readonly number[], smallerIsBetter: boolean, along: Place, up: Place): string[] {
+function bands(grid: Grid, all: readonly number[], smallerIsBetter: boolean, along: Place, up: Place): string[] {
   const out: string[] = Array.from({ length: all.length + 1 }, () => '');
   grid.slice(0, ROWS).forEach((row, at) => {
-    const steps = row.slice(0, COLUMNS).map((value) => (value === undefined ? undefined : step(value, all)));
+    const steps = row.slice(0, COLUMNS).map((value) => step(value, all));
     for (let from = 0; from < COLUMNS; ) {
       let to = from + 1;
       while (to < COLUMNS && steps[to] === steps[from]) to++;
-      const own = steps[from];
-      const shade = own === undefined ? undefined : smallerIsBetter ? own : all.length - own;
+      const own = steps[from] ?? 0;
+      const shade = smallerIsBetter ? own : all.length - own;
       const [left, right] = [along(from / COLUMNS), along(to / COLUMNS)].map((x) => x.toFixed(1));
-      if (shade !== undefined) out[shade] += `M${left},${up(at / ROWS).toFixed(1)}H${right}V${(up((at + 1) / ROWS) - 0.4).toFixed(1)}H${left}Z`;
+      out[shade] += `M${left},${up(at / ROWS).toFixed(1)}H${right}V${(up((at + 1) / ROWS) - 0.4).toFixed(1)}H${left}Z`;
       from = to;
     }
   });
@@ -128,13 +128,14 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
     return value === undefined || Number.isNaN(own.x + own.y) ? [] : [{ ...own, value }];
   });
   const grid = surface(scored, COLUMNS, ROWS, FINER);
+  const { values } = grid;
   const painting = usePainting(trials, smallerIsBetter);
   const all = [...new Set(fifths(trials, smallerIsBetter).slice(1, -1))].sort((a, b) => a - b);
   const yTicks = ticks(y, Y_TICKS);
   const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
   const along = (part: number): number => side + part * (width - side - 12);
   const up = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
-  const cells = bands(grid, all, smallerIsBetter, along, up);
+  const cells = bands(values, all, smallerIsBetter, along, up);
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
@@ -143,11 +144,12 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
           <path
             key={level}
             class="contour-line"
-            d={isoLines(grid, level)
+            d={isoLines(values, level)
               .map(({ x1, y1, x2, y2 }) => `M${along(x1).toFixed(1)},${up(y1).toFixed(1)}L${along(x2).toFixed(1)},${up(y2).toFixed(1)}`)
               .join('')}
           />
         ))}
+        <path class="contour-unknown" d={unknownParts(grid).map((part) => `M${part.map(([x1, y1]) => `${along(x1).toFixed(1)},${up(y1).toFixed(1)}`).join('L')}Z`).join('')} />
         <line class="axis" x1={side} x2={width - 12} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
         <line class="axis" x1={side} x2={side} y1={TOP} y2={HEIGHT - BOTTOM} />
         {yTicks.map((tick) => (

@@ -7,7 +7,7 @@ import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './impo
 import { metricOf, padded, type Dimension } from './search';
 
 // Smaller shares would be shown as 0%.
-const MIN_SHARE = 0.001;
+const MIN_SHARE = 0.005;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 

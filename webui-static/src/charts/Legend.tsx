@@ -11,7 +11,10 @@ import { idBeside } from './ends';
 import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
-const bottom = (element: HTMLElement): number => element.offsetTop + element.offsetHeight;
+const bottom = (element: Element | null): number => (element instanceof HTMLElement ? element.offsetTop + element.offsetHeight : 0);
+
+// More entries do not fit into the two lines of a wide window.
+const MOST_CLOSED = 60;
 
 // Entries that do not fit are hidden until a button shows them.
 function Lines({ label, entries, note }: { label: string; entries: readonly ComponentChildren[]; note?: string }) {
@@ -21,7 +24,7 @@ function Lines({ label, entries, note }: { label: string; entries: readonly Comp
   useLayoutEffect(() => {
     const list = host.current;
     if (!list) return undefined;
-    const measure = (): void => void (hides.value = [...list.children].some((one) => bottom(one as HTMLElement) > bottom(list) + 2) || all.value);
+    const measure = (): void => void (hides.value = all.value || entries.length > MOST_CLOSED || bottom(list.lastElementChild) > bottom(list) + 2);
     const observer = new ResizeObserver(measure);
     observer.observe(list);
     measure();
@@ -30,7 +33,7 @@ function Lines({ label, entries, note }: { label: string; entries: readonly Comp
   return (
     <div class={`curve-key ${all.value ? 'all' : ''}`}>
       <ul class="plain-list legend" aria-label={label} ref={host}>
-        {entries}
+        {all.value ? entries : entries.slice(0, MOST_CLOSED)}
       </ul>
       {note && <span class="quiet key-note">{note}</span>}
       {hides.value && (

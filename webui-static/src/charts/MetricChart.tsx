@@ -100,10 +100,17 @@ const edgesOf = (element: Element | null): [number, number] => {
 // By the element around the plot, which stays when the plot is made again.
 const isHovered = (plot: uPlot): boolean => plot.root.closest('.plot')?.matches(':hover') ?? false;
 
-// The pointer's line is at the nearest point, where the values are those of the box; not while a range is drawn.
+// The x of the pointer's line in all charts.
+let pointedX: number | undefined;
+
+// The pointer's line is at the nearest point of the chart below the pointer, where the values are those of the box, and at
+// the same x in the other charts; not while a range is drawn.
 const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
-  const x = left < 0 || plot.cursor.event?.buttons ? undefined : plot.data[0][plot.posToIdx(left)];
-  return [x === undefined ? left : plot.valToPos(x, 'x'), top];
+  if (left < 0 || plot.cursor.event?.buttons) return [left, top];
+  const isOwn = isHovered(plot);
+  if (isOwn) pointedX = plot.data[0][plot.posToIdx(left)];
+  const at = pointedX === undefined ? left : plot.valToPos(pointedX, 'x');
+  return [isOwn || at <= plot.bbox.width / devicePixelRatio ? at : -1, top];
 };
 
 function options(props: ChartProps, width: number, hover: (at: Hover | undefined) => void, ranges: () => Ranges): uPlot.Options {
@@ -287,12 +294,13 @@ function PointValues({ panel, look, text }: Pick<ChartProps, 'panel' | 'look' | 
 function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.AlignedData {
   const drawable = (y: (number | null)[]): (number | null)[] => (look.log ? y.map((v) => (v !== null && v > 0 ? v : null)) : y);
   const { smoothing = 0 } = look;
-  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable((look.isCentered ? smoothCentered : smooth)(y, smoothing)) }));
+  const smoother = look.isCentered ? smoothCentered : smooth;
+  const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smoother(y, smoothing)) }));
   const raw = smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
   // uPlot draws a band that is out of sight along the edge of the plot.
   const [least, most] = focus?.range ?? [-Infinity, Infinity];
   const isInSight = ({ low, high }: Series, at: number): boolean => (high?.[at] ?? most) >= least && (low?.[at] ?? least) <= most;
-  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smooth(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smoother(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
   const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;
@@ -301,11 +309,13 @@ function toData(panel: Panel, look: Look, focus: Focus | undefined): uPlot.Align
 
 export function MetricChart(props: ChartProps) {
   const { panel } = props;
-  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel) : 0), [panel, props.look.smoothing]);
+  const wasNoisy = useRef(false);
+  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel, wasNoisy.current) : 0), [panel, props.look.smoothing]);
+  wasNoisy.current = steady > 0;
   const look: Look = steady > 0 ? { ...props.look, smoothing: steady, isCentered: true } : props.look;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
-  const pointer = useRef<{ left: number; top: number }>(); // over a plot that is made again
+  const pointer = useRef<{ left: number; top: number }>(); // in a plot that is made again
   const hover = useSignal<Hover | undefined>(undefined);
   const theme = useColors();
   const shape = [
@@ -343,7 +353,9 @@ export function MetricChart(props: ChartProps) {
       toData(now, how, near),
       element,
     );
-    if (pointer.current) plot.current.setCursor(pointer.current);
+    // The new plot knows its axes after its first drawing, which is a microtask that it has queued.
+    const [made, at] = [plot.current, pointer.current];
+    if (at) queueMicrotask(() => plot.current === made && made.setCursor(at));
     const resize = new ResizeObserver(() => {
       const full = document.fullscreenElement?.contains(element) ?? false;
       const height = full ? innerHeight - FULL_MARGIN : heightOf(latest.current.look);
@@ -358,7 +370,7 @@ export function MetricChart(props: ChartProps) {
       stop();
       resize.disconnect();
       const { left = -1, top = -1 } = plot.current?.cursor ?? {};
-      pointer.current = plot.current && left >= 0 && isHovered(plot.current) ? { left, top } : undefined;
+      pointer.current = left >= 0 ? { left, top } : undefined;
       plot.current?.destroy();
       plot.current = undefined;
     };

@@ -15,7 +15,7 @@ const GAP = 10;
 const JOINED = 4;
 // Places above and below its end where a label within the plot is tried, in lines. One line further away is as bad as
 // this part of a curve behind the label.
-const TRIED = [0, -1, 1, -2, 2, -3, 3];
+const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const FAR = 0.4;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;

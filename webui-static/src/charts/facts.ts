@@ -70,8 +70,8 @@ function isHidden(hidden: Series, other: Series, near: number): boolean {
   return at.length > 0 && lying.length >= PART * at.length;
 }
 
-// The labels of the most curves of one group of metrics that hide each other; none if all can be seen.
-export function coinciding({ series }: Pick<Panel, 'series'>): string[] {
+// The most curves of one group of metrics that hide each other; none if all can be seen.
+export function coinciding({ series }: Pick<Panel, 'series'>): Series[] {
   if (series.length < 2 || series.length > MAX_COMPARED) return [];
   let [low, high] = [Infinity, -Infinity];
   for (const { y } of series) for (const value of y) if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];
@@ -84,7 +84,7 @@ export function coinciding({ series }: Pick<Panel, 'series'>): string[] {
     sets.push([...joined.flat(), one]);
   }
   const [most = []] = sets.sort((a, b) => b.length - a.length);
-  return most.length > 1 ? most.map(({ label }) => label) : [];
+  return most.length > 1 ? most : [];
 }
 
 // Names of metrics before the first "/", without digits: "layer01/norm" and "layer02/norm" are of one section.

@@ -86,28 +86,39 @@ export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boo
   return { range: found, beyond: most - high >= low - least ? most : least, from: Math.min(...series.map((one) => entryOf(one, found))) };
 }
 
-// Points of a curve whose changes are looked at, at least; changes are noise from this part of the differences on.
+// Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, and stay noise of
+// a chart with new points down to the smaller part; less than the last part of the values in sight cannot be seen.
 const LEAST_CHANGES = 16;
 const NOISE = 0.5;
-// Curves that reach this part of the x axis are compared.
+const STILL_NOISE = 0.25;
+const VISIBLE = 0.01;
+// Curves that reach this part of the x axis are compared, if less than two are longer.
 const SHARED = 0.4;
 // Curves with this many points have half of the weight in the past.
 const HALF = 20;
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
-// The weight of the past for curves of several runs that change from point to point nearly as much as they differ from
-// each other, so that the lines are one block; 0 for others. The later half of the part that long ones share is looked at.
-export function steadiness({ series }: Pick<Panel, 'series'>): number {
-  if (series.every(({ trial }) => trial === series[0]?.trial) || series.some(({ low }) => low !== undefined)) return 0;
+// How far the values are from the line between those before and after them: the slope of a curve is not noise.
+const noiseOf = (y: readonly number[]): number =>
+  mean(y.slice(1, -1).map((value, at) => Math.abs(value - ((y[at] ?? value) + (y[at + 2] ?? value)) / 2)));
+
+// The weight of the past for curves of several runs that change from point to point so much, compared with the
+// differences between them, that the lines are one block; 0 for others. The later half of the part that long ones share
+// is looked at. `wasNoisy`: the chart has been smoothed before.
+export function steadiness({ series }: Pick<Panel, 'series'>, wasNoisy = false): number {
+  if (series.every(({ trial }) => trial === series[0]?.trial)) return 0;
   const ends = axisOf(series);
-  const long = reaching(series, ends, SHARED);
+  const longest = reaching(series, ends, LONG);
+  const long = longest.length > 1 ? longest : reaching(series, ends, SHARED);
   const shared = Math.min(...long.map(endOf));
   const halves = long
     .map(({ x, y }) => y.filter((value, at): value is number => value !== null && (x[at] ?? 0) <= shared && (x[at] ?? 0) >= (ends[0] + shared) / 2))
     .filter(({ length }) => length >= LEAST_CHANGES);
   if (halves.length < 2) return 0;
-  const changes = mean(halves.map((half) => mean(half.slice(1).map((value, at) => Math.abs(value - (half[at] ?? value))))));
+  const noise = mean(halves.map(noiseOf));
+  const values = halves.flat().reduce(joined, NONE);
   const points = mean(long.map(({ y }) => y.length));
-  return changes > 0 && changes >= NOISE * size(halves.map(mean).reduce(joined, NONE)) ? points / (points + HALF) : 0;
+  const isNoisy = noise > VISIBLE * size(values) && noise >= (wasNoisy ? STILL_NOISE : NOISE) * size(halves.map(mean).reduce(joined, NONE));
+  return isNoisy ? points / (points + HALF) : 0;
 }

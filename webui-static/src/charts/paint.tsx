@@ -43,22 +43,20 @@ export function usePainting(trials: readonly Trial[], smallerIsBetter: boolean):
   };
 }
 
-// Without a choice in the address marks have colors of the metric: the charts are read for what it depends on.
-export const isByMetric = ({ color }: Record<string, string | undefined>): boolean => color !== 'run';
+const COLORINGS = ['run', 'metric'] as const;
+export type Coloring = (typeof COLORINGS)[number];
 
-export function ColorBy() {
-  const { query, setQuery } = useQuery();
-  const byMetric = isByMetric(query);
+export function ColorBy({ color, usual }: { color: Coloring; usual: Coloring }) {
+  const { setQuery } = useQuery();
   return (
     <span class="color-by" role="group" aria-label="Color by">
       <span class="quiet">Color by</span>
       <span class="segments">
-        <button type="button" aria-pressed={!byMetric} onClick={() => setQuery({ color: 'run' })}>
-          run
-        </button>
-        <button type="button" aria-pressed={byMetric} onClick={() => setQuery({ color: '' })}>
-          metric
-        </button>
+        {COLORINGS.map((one) => (
+          <button type="button" key={one} aria-pressed={one === color} onClick={() => setQuery({ color: one === usual ? '' : one })}>
+            {one}
+          </button>
+        ))}
       </span>
     </span>
   );

@@ -13,13 +13,15 @@ const REACH = 0.09;
 const LEAST = 0.3;
 
 // Numbers at the corners of a grid of cells, by rows from y = 0.
-type Grid = readonly (readonly number[])[];
-// The same with places where nothing is known.
-export type Surface = readonly (readonly (number | undefined)[])[];
+export type Grid = readonly (readonly number[])[];
 
-// The surface of `columns` × `rows` cells, computed for each `times`-th corner and interpolated between these: undefined
-// far from all samples. The mean of all samples, each weighted by a Gaussian of its distance (Nadaraya, On Estimating
-// Regression, 1964).
+export interface Surface {
+  values: Grid; // 0 where no sample has any influence
+  weights: Grid; // the sums of influences
+}
+
+// The surface of `columns` × `rows` cells, computed for each `times`-th corner and interpolated between these: the mean of
+// all samples, each weighted by a Gaussian of its distance (Nadaraya, On Estimating Regression, 1964).
 export function surface(samples: readonly Sample[], columns: number, rows: number, times = 1): Surface {
   const sums: number[][] = [];
   const weights: number[][] = [];
@@ -38,12 +40,42 @@ export function surface(samples: readonly Sample[], columns: number, rows: numbe
     sums.push(own.map(([, sum]) => sum));
   }
   const [whole, weight] = [finer(sums, times), finer(weights, times)];
-  return whole.map((line, row) =>
-    line.map((sum, column) => {
-      const own = weight[row]?.[column] ?? 0;
-      return own < LEAST ? undefined : sum / own;
-    }),
-  );
+  const values = whole.map((line, row) => line.map((sum, column) => sum / (weight[row]?.[column] || 1)));
+  return { values, weights: weight };
+}
+
+type Point = readonly [number, number];
+
+// The corners of a cell in a circle, with their numbers.
+function cornersOf(grid: Grid, row: number, column: number): (readonly [number, number, number])[] {
+  const at = (x: number, y: number): readonly [number, number, number] => [x, y, grid[y]?.[x] ?? 0];
+  return [at(column, row), at(column + 1, row), at(column + 1, row + 1), at(column, row + 1)];
+}
+
+// Where nothing is known, as polygons: of each cell the part below LEAST, interpolated along its edges; cells of a row that
+// are wholly unknown are one polygon.
+export function unknownParts({ weights }: Pick<Surface, 'weights'>): Point[][] {
+  const [rows, columns] = [weights.length - 1, (weights[0]?.length ?? 1) - 1];
+  const scaled = (x: number, y: number): Point => [x / columns, y / rows];
+  const out: Point[][] = [];
+  for (let row = 0; row < rows; row++) {
+    let from = 0; // of the unknown cells before this one
+    for (let column = 0; column <= columns; column++) {
+      const corners = column < columns ? cornersOf(weights, row, column) : [];
+      if (corners.length > 0 && corners.every(([, , weight]) => weight < LEAST)) continue;
+      if (from < column) out.push([scaled(from, row), scaled(column, row), scaled(column, row + 1), scaled(from, row + 1)]);
+      from = column + 1;
+      const part = corners.flatMap(([x, y, weight], at): Point[] => {
+        const [nextX, nextY, next] = corners[(at + 1) % corners.length] ?? [x, y, weight];
+        const own = weight < LEAST ? [scaled(x, y)] : [];
+        if (weight < LEAST === next < LEAST) return own;
+        const way = (LEAST - weight) / (next - weight);
+        return [...own, scaled(x + way * (nextX - x), y + way * (nextY - y))];
+      });
+      if (part.length > 0) out.push(part);
+    }
+  }
+  return out;
 }
 
 interface Segment {
@@ -53,17 +85,14 @@ interface Segment {
   y2: number;
 }
 
-// The lines on which the surface has a value: marching squares, interpolated along the edges of cells. Cells with an
-// unknown corner are left out.
-export function isoLines(grid: Surface, level: number): Segment[] {
+// The lines on which a grid has a value: marching squares, interpolated along the edges of cells.
+export function isoLines(grid: Grid, level: number): Segment[] {
   const rows = grid.length - 1;
   const columns = (grid[0]?.length ?? 1) - 1;
   const out: Segment[] = [];
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
-      const [a, b, c, d] = [grid[row]?.[column], grid[row]?.[column + 1], grid[row + 1]?.[column + 1], grid[row + 1]?.[column]];
-      if (a === undefined || b === undefined || c === undefined || d === undefined) continue;
-      const corners = [[column, row, a], [column + 1, row, b], [column + 1, row + 1, c], [column, row + 1, d]] as const;
+      const corners = cornersOf(grid, row, column);
       const crossings = corners.flatMap(([x, y, value], at) => {
         const [nextX, nextY, next] = corners[(at + 1) % 4] as readonly [number, number, number];
         if (value < level === next < level) return [];

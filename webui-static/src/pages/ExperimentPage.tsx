@@ -4,7 +4,7 @@ import * as api from '../api';
 import { RUNS_BEAT_MS } from '../beat';
 import * as changes from '../calls/changes';
 import { Hparams } from '../charts/Hparams';
-import { dimensions, flatten } from '../charts/search';
+import { dimensions, flatten, type Dimension } from '../charts/search';
 import type { Props as SearchProps } from '../charts/SearchView';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
@@ -151,11 +151,13 @@ const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
   />
 );
 
-// Columns of trials besides the fixed ones: the hyperparameters that differ, or all of a single trial. The metrics of a
-// running search, and of one by halving, are after different lengths.
+// Columns of trials besides the fixed ones: the hyperparameters that differ, those with a wide range first and choices
+// last, or all of a single trial. The metrics of a running search, and of one by halving, are after different lengths.
 const MAX_HPARAMS = 12;
+const BY_RANGE = ['log', 'linear', 'words'] as const;
 function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
-  const differing = dimensions(trials, one.config?.hyperparameters).map(({ name }) => name);
+  const rank = ({ kind, isWhole = false }: Dimension): number => 2 * BY_RANGE.indexOf(kind) + Number(isWhole);
+  const differing = dimensions(trials, one.config?.hyperparameters).sort((a, b) => rank(a) - rank(b)).map(({ name }) => name);
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
   const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
   const most = isHalving(one) || !isEnded(one.state) ? ['batches', ...parameters] : [...parameters, 'batches'];

@@ -11,7 +11,7 @@ import { areFew } from '../charts/bands';
 import { Menu } from '../charts/Axes';
 import { Metrics, PanelBar, type Curve, type Other } from '../charts/Metrics';
 import { TrialKey } from '../charts/Legend';
-import { ColorBy, Colors, isByMetric, shade } from '../charts/paint';
+import { ColorBy, Colors, shade, type Coloring } from '../charts/paint';
 import { ranks } from '../charts/search';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
@@ -164,8 +164,15 @@ function Parameters({ rows, objective, hyperparameters, query, setTests }: Pick<
 
 type PanelName = (typeof PANELS)[number];
 
-// Whether the marks of a panel are trials, so that they may have colors of the metric.
-export const isPainted = (panel: PanelName): boolean => panel === 'Parameters' || panel === 'Search';
+// The colors of panels whose marks are trials, without a choice in the address: charts of hyperparameters are read for what
+// the metric depends on; in those of a search the colors find the shown runs, with the others pale.
+const USUAL_COLORS: Partial<Record<PanelName, Coloring>> = { Parameters: 'metric', Search: 'run' };
+
+// The colors of a panel's marks; undefined where its curves always have those of the runs.
+export function coloringOf(panel: PanelName, { color }: Record<string, string | undefined>): Coloring | undefined {
+  const usual = USUAL_COLORS[panel];
+  return usual && (color === 'run' || color === 'metric' ? color : usual);
+}
 
 // The classes of the rows' dots beside charts whose marks have colors of the metric.
 export function useShades(byMetric: boolean, rows: readonly Run[], objective: Objective | undefined): ((run: Run) => string) | undefined {
@@ -209,8 +216,8 @@ export function Panels(props: Props) {
       ))}
     </div>
   );
-  const painted = isPainted(current);
-  const byMetric = isByMetric(query);
+  const [usual, color] = [USUAL_COLORS[current], coloringOf(current, query)];
+  const byMetric = color === 'metric';
   // Beside a table the eyes of its rows do the same.
   const tools = props.keyed && rows.length > 1 && <Menu label={drawn.length < rows.length ? `${drawn.length} of ${counted(rows.length, 'run')}` : counted(rows.length, 'run')}>{drawing}</Menu>;
   // By trial: charts of hyperparameters and of the search are about trials.
@@ -220,10 +227,10 @@ export function Panels(props: Props) {
       {current === 'Curves' && <Curves {...props} lead={lead} tools={tools} />}
       {current !== 'Curves' && (
         <PanelBar lead={lead}>
-          {painted ? <ColorBy /> : tools}
+          {usual && color ? <ColorBy color={color} usual={usual} /> : tools}
         </PanelBar>
       )}
-      {props.keyed && !byMetric && painted && <KeyOfRuns {...props} />}
+      {props.keyed && color === 'run' && <KeyOfRuns {...props} />}
       <Colors.Provider value={{ byMetric, runs: byTrial }}>
         {current === 'Parameters' && <Parameters {...props} hyperparameters={kind === 'trial' ? rows[0]?.experiment.config?.hyperparameters : undefined} />}
         {current === 'Search' && search}

@@ -5,7 +5,6 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { isByMetric } from '../charts/paint';
 import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
@@ -14,7 +13,7 @@ import { SPLIT, split } from '../settings';
 import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
 import { groupsOf, inGroups, type Group } from './groups';
 import { heatOf } from './heat';
-import { isPainted, Panels, PanelSelect, usePanel, useShades } from './Panels';
+import { coloringOf, Panels, PanelSelect, usePanel, useShades } from './Panels';
 import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
 import { print, stateWord, withTests, type Query } from './query';
@@ -183,7 +182,7 @@ export function Workbench(props: Props) {
   const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
   const shown = isEmpty ? 'table' : layout;
   const panel = usePanel(props.search !== undefined, single).current;
-  const shadeOf = useShades(shown === 'both' && isPainted(panel) && isByMetric(query), loaded, props.objective);
+  const shadeOf = useShades(shown === 'both' && coloringOf(panel, query) === 'metric', loaded, props.objective);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
   const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
   // The labels of groups have the values of their columns.

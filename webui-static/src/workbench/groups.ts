@@ -2,7 +2,7 @@
 import { metric } from '../format';
 import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
-import { isNumber, numberOf, readerOf, type Run } from './runs';
+import { isNumber, readerOf, type Run } from './runs';
 import type { Sort } from './view';
 
 export interface Group {
@@ -89,14 +89,17 @@ export function deviationText(deviation: number): string {
 export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
   spreadOf(runs.map(readerOf(column)).filter(isNumber));
 
-// The range of a column, "0.001–0.1", or its only value; '' if no run has a number there.
-export function rangeText(runs: readonly Run[], column: string): string {
+// The range of a column, "0.001–0.1", or its only value, in no more decimal places than the rows have; '' if no run has a
+// number there.
+export function rangeText(runs: readonly Run[], { key: column, text: inRows = metric }: Pick<Column, 'key' | 'text'>): string {
+  const text = (value: number): string => metric(Number(inRows(value)) || value);
   let [low, high] = [Infinity, -Infinity];
+  const read = readerOf(column);
   for (const run of runs) {
-    const value = numberOf(run, column);
-    if (value !== undefined) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    const value = read(run);
+    if (isNumber(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
   }
-  return low > high ? '' : low === high ? metric(low) : `${metric(low)}–${metric(high)}`;
+  return low > high ? '' : low === high ? text(low) : `${text(low)}–${text(high)}`;
 }
 
 // Room for a mean and the deviation beside it, and the most that a range has. Groups whose ranges decide the width of a
@@ -111,6 +114,6 @@ const SAMPLED_RUNS = 50;
 export function inGroups(one: Column, groups: readonly Group[]): Column {
   if (groups.length === 0 || !one.number || one.key === 'id') return one;
   if (!one.key.startsWith('hp.')) return { ...one, inGroup: 'mean', width: Math.max(one.width, MEAN_WIDTH + DEVIATION_WIDTH) };
-  const widest = Math.max(...groups.slice(0, SAMPLED_GROUPS).map(({ runs }) => cellWidth(rangeText(runs.slice(0, SAMPLED_RUNS), one.key))));
+  const widest = Math.max(...groups.slice(0, SAMPLED_GROUPS).map(({ runs }) => cellWidth(rangeText(runs.slice(0, SAMPLED_RUNS), one))));
   return { ...one, inGroup: 'range', width: Math.min(MAX_RANGE_WIDTH, Math.max(one.width, widest)) };
 }

@@ -229,7 +229,7 @@ export function RunRow(props: RunRowProps) {
 }
 
 function Summary({ group, column }: { group: Group; column: Column }) {
-  if (column.inGroup === 'range') return <>{rangeText(group.runs, column.key)}</>;
+  if (column.inGroup === 'range') return <>{rangeText(group.runs, column)}</>;
   const own = column.number && column.key !== 'id' ? spread(group.runs, column.key) : undefined;
   if (!own) return null;
   return (
@@ -248,7 +248,8 @@ interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' |
 
 // A group: its label over the first columns, then mean ± deviation of results and ranges of hyperparameters.
 export function GroupRow({ group, index, columns, closed, shown, colorOf, height }: GroupRowProps) {
-  const color = group.runs.some(({ id }) => shown.has(id)) ? colorOf(group.runs[0]?.id ?? 0) : undefined;
+  const drawn = group.runs.find(({ id }) => shown.has(id));
+  const color = drawn && colorOf(drawn.id);
   const open = !closed.value.has(group.key);
   const toggle = (): void => {
     const next = new Set(closed.value);

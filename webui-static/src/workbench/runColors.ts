@@ -44,7 +44,7 @@ function keep(kind: RunKind, seeds: Seeds): void {
   }
 }
 
-// The color of each shown run, or that of its group.
+// The color of each run of `drawn`, or that of its group.
 export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
   const theme = useColors();
   const usual = useMemo(() => load(kind), [kind]);
@@ -53,7 +53,8 @@ export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: reado
   const seeds = useMemo(() => (shown.current = seedsOf(ids, shown.current, usual)), [ids.join()]);
   useEffect(() => keep(kind, seeds), [seeds]);
   return useMemo(() => {
-    const byGroup = new Map(groups.flatMap(({ runs, color }) => runs.map(({ id }) => [id, color] as const)));
+    const byGroup = new Map<number, number>();
+    for (const { runs, color } of groups) for (const { id } of runs) if (seeds.has(id)) byGroup.set(id, color);
     const ofGroups = seriesColors(groups.length);
     const known = new Map<number, string>();
     return (id: number): string => {
