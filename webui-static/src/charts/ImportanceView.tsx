@@ -155,11 +155,9 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
           {name} over {x.name} and {y.name}
           {smooth && ', smoothed'}
         </span>
-        {!smooth && high > low && (
-          <span class="panel-facts">
-            <span>the stronger the color, the better</span>
-          </span>
-        )}
+        <span class="panel-facts">
+          {smooth ? <span>blank: no trial is near</span> : high > low && <span>the stronger the color, the better</span>}
+        </span>
         <span class="spring" />
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}

@@ -20,7 +20,7 @@ import { Finder } from './Finder';
 import { readHeight } from './Grip';
 import { GroupKey, TrialKey, type GroupKeyProps } from './Legend';
 import { useSeries } from './liveSeries';
-import type { ChartProps } from './MetricChart';
+import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
 import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
@@ -65,7 +65,7 @@ function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth);
   return {
     axis: query.x ?? 'batches',
-    log: query.log === '1',
+    log: query.log === undefined ? undefined : query.log === '1',
     whole: query.y === 'all',
     smoothing: query.smooth === undefined || !(smoothing >= 0 && smoothing < 1) ? undefined : smoothing,
     size: SIZES.find((one) => one === query.size) ?? 'medium',

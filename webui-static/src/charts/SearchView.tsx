@@ -217,15 +217,15 @@ interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProp
 function Ids({ lines, painting, width, height }: IdsProps) {
   const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
   const ends = [...lines].filter(([id]) => painting.isDrawn(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
-  const all = [...lines.values()].map(inPlot);
+  const all = [...lines].map(([id, places]) => ({ id, places: inPlot(places) }));
   // With the points before and after the box: a line may cross it between two.
   const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
     places.filter((place, at) => (places[at + 1] ?? place).x >= left && (places[at - 1] ?? place).x <= right);
-  const behind = (left: number, right: number, top: number, bottom: number): number =>
-    all.filter((places) => passes(near(places, left, right).map(({ y: height }) => height), top, bottom)).length;
+  const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
+    all.some(({ id, places }) => id !== end.id && passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom));
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
         <g key={id} {...painting.of(id)} class={`end-id ${painting.of(id).class}`}>
           {isJoined && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
           <text class="over" x={SIDE + left} y={TOP + middle + 4}>
