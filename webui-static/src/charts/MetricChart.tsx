@@ -87,7 +87,7 @@ function toData({ panel, look, focus }: Pick<Drawn, 'panel' | 'look' | 'focus'>)
   return uPlot.join(tables.map(({ x, y }) => [x, y] as uPlot.AlignedData));
 }
 
-// What a plot is drawn from.
+// All that a plot shows.
 type Drawn = ChartProps & Ranges;
 
 // A change of it makes the plot again; other changes are new data or another size.

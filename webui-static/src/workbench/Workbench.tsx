@@ -148,7 +148,7 @@ function useChosen(own: WorkbenchProps['chosen'], rows: readonly Run[], asked: b
 const layoutOf = ({ kind, first = 'both' }: WorkbenchProps, { layout, panels }: Record<string, string | undefined>): Layout =>
   LAYOUTS.find((one) => one === layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || panels ? 'panels' : 'table') : first);
 
-// What the parts of a workbench share.
+// Shared by the parts of a workbench.
 interface Shared extends WorkbenchProps {
   view: View;
   change: (part: Partial<View>) => void;
