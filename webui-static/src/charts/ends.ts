@@ -165,7 +165,8 @@ function coversCurve(plot: uPlot, series: readonly Pick<Series, 'place'>[]): Cov
   };
 }
 
-// The last value of a series within the range of the x axis, and the one at half of its points.
+// The last value of a series within the range of the x axis, and the one at half of its points; at the edge of the plot for
+// values beyond it.
 function endOf(plot: uPlot, at: number): { x: number; y: number; before: number } | undefined {
   const [places, values] = [plot.data[0], plot.data[at] ?? []];
   const { min, max } = plot.scales.x ?? {};
@@ -175,7 +176,8 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number 
     if (x < (min ?? -Infinity)) return undefined;
     let half = Math.floor(point / 2);
     while (half < point && values[half] == null) half++;
-    return { x: plot.valToPos(x, 'x'), y: plot.valToPos(value, 'y'), before: plot.valToPos(values[half] ?? value, 'y') };
+    const top = (own: number): number => Math.min(plot.bbox.height / devicePixelRatio, Math.max(0, plot.valToPos(own, 'y')));
+    return { x: plot.valToPos(x, 'x'), y: top(value), before: top(values[half] ?? value) };
   }
   return undefined;
 }
