@@ -153,10 +153,13 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
       <figcaption>
         <span class="panel-name">
           {name} over {x.name} and {y.name}
+          {smooth && ', smoothed'}
         </span>
-        <span class="panel-facts">
-          {smooth ? <span>smoothed near trials</span> : high > low && <span>the stronger the color, the better</span>}
-        </span>
+        {!smooth && high > low && (
+          <span class="panel-facts">
+            <span>the stronger the color, the better</span>
+          </span>
+        )}
         <span class="spring" />
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}

@@ -165,9 +165,9 @@ function coversCurve(plot: uPlot, series: readonly Pick<Series, 'place'>[]): Cov
   };
 }
 
-// The last value of a series within the range of the x axis, and the one at half of its points; at the edge of the plot for
-// values beyond it.
-function endOf(plot: uPlot, at: number): { x: number; y: number; before: number } | undefined {
+// The last value of a series within the range of the x axis, and the one at half of its points. `isOut`: it is above or
+// below the plot.
+function endOf(plot: uPlot, at: number): { x: number; y: number; before: number; isOut: boolean } | undefined {
   const [places, values] = [plot.data[0], plot.data[at] ?? []];
   const { min, max } = plot.scales.x ?? {};
   for (let point = values.length - 1; point >= 0; point--) {
@@ -176,8 +176,8 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number 
     if (x < (min ?? -Infinity)) return undefined;
     let half = Math.floor(point / 2);
     while (half < point && values[half] == null) half++;
-    const top = (own: number): number => Math.min(plot.bbox.height / devicePixelRatio, Math.max(0, plot.valToPos(own, 'y')));
-    return { x: plot.valToPos(x, 'x'), y: top(value), before: top(values[half] ?? value) };
+    const y = plot.valToPos(value, 'y');
+    return { x: plot.valToPos(x, 'x'), y, before: plot.valToPos(values[half] ?? value, 'y'), isOut: y < 0 || y > plot.bbox.height / devicePixelRatio };
   }
   return undefined;
 }
@@ -206,8 +206,9 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   });
   const width = bbox.width / ratio;
   const shown = columnsOf(labeled(found), width).flatMap((column) => {
-    const points = areGathered(column) ? pointsApart(plot, column.map(({ at }) => at)) : [];
-    return column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
+    const points = areGathered(column) || column.some(({ isOut }) => isOut) ? pointsApart(plot, column.map(({ at }) => at)) : [];
+    const placed = column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
+    return placed.filter(({ isOut, isEnd }) => !isOut || !isEnd);
   });
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
