@@ -69,6 +69,9 @@ def banned(pattern, suffixes, allowed, why):
     return wrong
 
 
+MOST_LINES = 70  # of a function
+
+
 def long_functions():
     """A body that opens at a line's end and whose closing brace stands alone at the same indent."""
     wrong = []
@@ -84,8 +87,24 @@ def long_functions():
                 indent = re.match(" *", lines[start - 1]).group()
             elif start is not None and line.rstrip() in (indent + "}", indent + "};"):
                 code = [text for text in lines[start:number - 1] if text.strip() and not text.strip().startswith("//")]
-                if len(code) > 70:
-                    wrong.append(f"{name}:{start}: function of {len(code)} lines; the maximum is 70")
+                if len(code) > MOST_LINES:
+                    wrong.append(f"{name}:{start}: function of {len(code)} lines; the maximum is {MOST_LINES}")
+                start = None
+    return wrong + long_page_functions()
+
+
+def long_page_functions():
+    """A function or component of the pages at the left margin, up to the brace that closes it there."""
+    wrong = []
+    for name, lines in files((".ts", ".tsx")):
+        start = None
+        for number, line in enumerate(lines, 1):
+            if re.match(r"(export )?(default )?(async )?function |(export )?const \w+.* = .*(=> [({]|\{)$", line):
+                start = number
+            elif start is not None and re.match(r"[})]", line):
+                code = [text for text in lines[start:number - 1] if text.strip() and not text.strip().startswith("//")]
+                if len(code) > MOST_LINES:
+                    wrong.append(f"{name}:{start}: function of {len(code)} lines; the maximum is {MOST_LINES}")
                 start = None
     return wrong
 

@@ -151,7 +151,7 @@ interface SeriesQuery {
   to?: number;
   group?: string; // default: all groups
 }
-interface TrialSeries {
+export interface TrialSeries {
   trial: Trial;
   metrics: MetricGroup[];
 }

@@ -1,7 +1,7 @@
 // Values at the pointer of a chart, and labels at the ends of its curves.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { areGathered, longest, placedLabels, roomFor, spread, widestApart } from '../../../webui-static/src/charts/ends';
+import { areGathered, labeled, placedLabels, roomFor, spread, widestApart } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -111,30 +111,33 @@ test('a curve that ends within the plot has its label there, in the order of the
 
 test('a label within the plot avoids the curves near its end, those beside the plot do not move', () => {
   const ends = [{ text: '1', x: 100, y: 80 }, { text: '2', x: 300, y: 80 }];
-  const seen = (top: number, bottom: number): number => (top < 95 && bottom > 75 ? 1 : 0);
-  const of = (behind: (left: number, right: number, top: number, bottom: number) => number) =>
-    placedLabels(ends, 300, 200, behind).map(({ text, middle }) => [text, middle]);
-  assert.deepEqual(of((_left, _right, top, bottom) => seen(top, bottom)), [['2', 80], ['1', 68]]);
-  // Curves everywhere: none within the plot, but that of a point of a curve may cover this curve.
-  assert.deepEqual(of(() => 1), [['2', 80]]);
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80, isEnd: false }], 300, 200, () => 1).map(({ middle }) => middle), [80]);
+  const of = (covers: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
+    placedLabels(ends, 300, 200, covers).map(({ text, middle }) => [text, middle]);
+  assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 95 && bottom > 75), [['2', 80], ['1', 68]]);
+  assert.deepEqual(of(() => true), [['2', 80]], 'curves of others everywhere');
+  // Its own curve may be below a label.
+  const points = [{ text: '1', x: 100, y: 80, isEnd: false }, { text: '2', x: 100, y: 120, isEnd: false }];
+  assert.deepEqual(placedLabels(points, 300, 200, ({ text }) => text !== '1').map(({ text, middle }) => [text, middle]), [['1', 80]]);
 });
 
 test('labels of ends that are near each other keep their order where curves are in the way', () => {
   const ends = [{ text: '11', x: 100, y: 80 }, { text: '2', x: 100, y: 86 }];
   // Only a short label fits above 90.
-  const behind = (left: number, right: number, top: number): number => Number(right - left > 10 && top < 90);
-  assert.deepEqual(placedLabels(ends, 300, 200, behind).map(({ text, middle }) => [text, middle]), [['11', 101], ['2', 113]]);
+  const covers = (_end: unknown, left: number, right: number, top: number): boolean => right - left > 10 && top < 90;
+  assert.deepEqual(placedLabels(ends, 300, 200, covers).map(({ text, middle }) => [text, middle]), [['11', 101], ['2', 113]]);
 });
 
-test('a trial has one label, at the end of its longest curve, and many trials have none', () => {
+test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {
+  const [group, validation] = ['training', 'validation'];
   const ends = [
-    { place: 0, x: 5, y: 1 },
-    { place: 1, x: 9, y: 1 },
-    { place: 0, x: 9, y: 2 },
-    { place: 1, x: 9, y: 3 },
+    { place: 0, group, x: 5, y: 1 },
+    { place: 1, group, x: 9, y: 1 },
+    { place: 0, group: 'gpu', x: 9, y: 2 },
+    { place: 1, group: 'gpu', x: 9, y: 3 },
+    { place: 2, group, x: 9, y: 1 },
+    { place: 2, group: validation, x: 8, y: 2 },
   ];
-  assert.deepEqual(longest(ends), [ends[2], ends[1]]);
+  assert.deepEqual(labeled(ends), [ends[2], ends[1], ends[5]]);
   assert.ok(roomFor(['1', '12']) > roomFor(['1', '2']));
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { areFew, toBands } from '../../../webui-static/src/charts/bands';
 import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
-import { bestOf, coinciding, dashOf, keyedGroups, lastOf, sectionsOf } from '../../../webui-static/src/charts/facts';
+import { bestOf, coinciding, dashOf, keyedGroups, lastOf, rateRange, sectionsOf } from '../../../webui-static/src/charts/facts';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
 import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
@@ -230,6 +230,10 @@ test('first values are out of sight, so that the last ones fill a third of the p
   assert.deepEqual(focusOf({ series: [run(1, falling, 10), run(2, [6, 4.5])] })?.range[1], 4.5);
   assert.equal(focusOf({ series: [run(1, [0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)])] }, false), undefined, 'the best one is the farthest');
   assert.equal(focusOf({ series: [run(1, falling.slice(0, 9))] }), undefined, 'few points');
+  // A trial behind the others that was stopped early keeps its end in sight.
+  const pair = [run(1, falling), run(2, near)];
+  assert.ok((focusOf({ series: pair })?.range[1] ?? 9) < 4);
+  assert.ok((focusOf({ series: pair, behind: [run(3, [9, 5], 1)] })?.range[1] ?? 9) >= 5);
   assert.equal(focusOf({ series: [run(1, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0])] }), undefined, 'the others change as much');
   assert.equal(focusOf({ series: [run(1, [9, ...Array(10).fill(1)])] }), undefined, 'the others are one line');
 });
@@ -249,4 +253,13 @@ test('curves that change from point to point as much as the runs differ are smoo
   assert.equal(steadiness({ series: [run(1, falling(1)), run(2, falling(1.0001))] }), 0, 'curves that fall together');
   const early = [run(3, wave(0.5, 7, 30)), run(4, wave(0.5, 1, 30))];
   assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 60)), run(2, wave(0.5, 1.2, 60)), ...early] }) > 0, 'runs that began later');
+});
+
+test('learning rates whose peaks are wide apart have a logarithmic axis, from below the lowest peak', () => {
+  const rates = [run(1, [0, 0.008, 0]), run(2, [0.0001, 0.0004, null])];
+  assert.deepEqual(rateRange({ name: 'lr', series: rates }), [0.0001, 0.008]);
+  assert.deepEqual(rateRange({ name: 'optimizer/learning_rate', series: rates.slice(0, 1), behind: rates.slice(1) }), [0.0001, 0.008]);
+  assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), run(2, [0.002])] }), undefined, 'near each other');
+  assert.equal(rateRange({ name: 'lr', series: [run(1, [0, 0.001])] }), undefined, 'one run');
+  for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);
 });

@@ -1,6 +1,6 @@
 // Access tokens, with which programs sign in. The text of a new token is shown once.
 import { useSignal } from '@preact/signals';
-import { makeToken, revokeToken, tokens } from '../calls/accounts';
+import { makeToken, revokeToken, tokens, type Token } from '../calls/accounts';
 import { Confirm } from '../components/Confirm';
 import { Copy } from '../components/Copy';
 import { field, FormDialog } from '../components/FormDialog';
@@ -36,6 +36,33 @@ function Choice({ name, label, options }: { name: string; label: string; options
     </label>
   );
 }
+
+const Row = ({ one, others, reload }: { one: Token; others: boolean; reload: () => void }) => (
+  <tr>
+    <td class="number">{one.id}</td>
+    <th scope="row">{one.description}</th>
+    {others && <td>{one.username}</td>}
+    <td>{one.role || 'same as the user'}</td>
+    <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
+    <td>{one.lastUsedAt ? dateTime(one.lastUsedAt) : 'never'}</td>
+    <td>
+      {!one.revoked && (
+        <Confirm
+          label="Revoke…"
+          name={`Revoke token ${one.id}`}
+          title={`Revoke token ${one.id}?`}
+          yes="Revoke"
+          no="Keep it"
+          plain
+          work={() => revokeToken(one.id)}
+          done={reload}
+        >
+          Programs that use it are refused from now on. This cannot be undone.
+        </Confirm>
+      )}
+    </td>
+  </tr>
+);
 
 export function Tokens() {
   const live = useLive('tokens', (signal) => tokens(signal), (change) => change === 'everything');
@@ -85,30 +112,7 @@ export function Tokens() {
           ) : (
             <Table label="Access tokens" heads={heads}>
               {all.map((one) => (
-                <tr key={one.id}>
-                  <td class="number">{one.id}</td>
-                  <th scope="row">{one.description}</th>
-                  {others && <td>{one.username}</td>}
-                  <td>{one.role || 'same as the user'}</td>
-                  <td>{one.revoked ? 'revoked' : dateTime(one.expiry)}</td>
-                  <td>{one.lastUsedAt ? dateTime(one.lastUsedAt) : 'never'}</td>
-                  <td>
-                    {!one.revoked && (
-                      <Confirm
-                        label="Revoke…"
-                        name={`Revoke token ${one.id}`}
-                        title={`Revoke token ${one.id}?`}
-                        yes="Revoke"
-                        no="Keep it"
-                        plain
-                        work={() => revokeToken(one.id)}
-                        done={live.reload}
-                      >
-                        Programs that use it are refused from now on. This cannot be undone.
-                      </Confirm>
-                    )}
-                  </td>
-                </tr>
+                <Row key={one.id} one={one} others={others} reload={live.reload} />
               ))}
             </Table>
           )

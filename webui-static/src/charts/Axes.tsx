@@ -55,7 +55,7 @@ export function Smoothing({ value: chosen }: { value: number | undefined }) {
 // `isTime`: the charts have no other x axis than the time.
 export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]; isTime: boolean }) {
   const { setQuery } = useQuery();
-  const isSet = look.log || (look.whole && !isTime) || (onPhone() && (look.smoothing ?? 0) > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
+  const isSet = look.log !== undefined || (look.whole && !isTime) || (onPhone() && (look.smoothing ?? 0) > 0) || (look.size ?? 'medium') !== 'medium' || (!isTime && look.axis !== 'batches');
   return (
     <Menu label="Axes" isSet={isSet}>
       <div class="axes" role="group" aria-label="How charts are drawn">
@@ -71,7 +71,7 @@ export function Axes({ look, axes, isTime }: { look: Look; axes: readonly Axis[]
         )}
         <label class="axes-row">
           <span>Log y</span>
-          <input type="checkbox" checked={look.log} onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })} />
+          <input type="checkbox" checked={look.log === true} onChange={(e) => setQuery({ log: e.currentTarget.checked ? '1' : '' })} />
         </label>
         {!isTime && (
           <label class="axes-row" title="Otherwise first values that are far from the others are out of sight">

@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
-import type { ChartProps } from './MetricChart';
+import type { ChartProps } from './plot';
 import type { Focus } from './focus';
 import { bestOf, coinciding, dashOf, isBanded, keyedGroups, lastOf } from './facts';
 import { PanelTools } from './PanelTools';
@@ -57,8 +57,13 @@ const Smoothed = ({ weight }: { weight: number }) => (
   />
 );
 
+const Logarithmic = () => (
+  <Drawn text="log" title="The axis is logarithmic, because the learning rates are wide apart; what decays to zero leaves it below" other={{ log: '0' }} offer="show a linear axis" />
+);
+
 interface Props extends ChartProps {
   focus: Focus | undefined;
+  isLog: boolean; // without a choice of the user
   steady: number; // the smoothing of curves that are noisy; 0 without
   canvas: () => HTMLCanvasElement | undefined;
 }
@@ -71,7 +76,7 @@ function coincidingText(same: readonly Series[], having: number, noun: string, t
   return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, steady, canvas, tags = [] }: Props) {
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, isLog, steady, canvas, tags = [] }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -96,6 +101,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
       <span class="panel-facts">
         {/* First, so that the tools of the chart never cover them. */}
         {focus && <Beyond {...focus} />}
+        {isLog && <Logarithmic />}
         {steady > 0 && <Smoothed weight={steady} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last:</span>}

@@ -50,7 +50,7 @@ function bands(grid: Grid, all: readonly number[], smallerIsBetter: boolean, alo
       const own = steps[from] ?? 0;
       const shade = smallerIsBetter ? own : all.length - own;
       const [left, right] = [along(from / COLUMNS), along(to / COLUMNS)].map((x) => x.toFixed(1));
-      out[shade] += `M${left},${up(at / ROWS).toFixed(1)}H${right}V${(up((at + 1) / ROWS) - 0.4).toFixed(1)}H${left}Z`;
+      out[shade] += `M${left},${up(at / ROWS).toFixed(1)}H${right}V${Math.max(TOP, up((at + 1) / ROWS) - 0.4).toFixed(1)}H${left}Z`;
       from = to;
     }
   });

@@ -17,10 +17,10 @@ import { Axes, Smoothing } from './Axes';
 import { toBands, type GroupOf } from './bands';
 import { sectionsOf, type Section } from './facts';
 import { Finder } from './Finder';
-import { readHeight } from './Grip';
+import { readHeight, type Resize } from './Grip';
 import { GroupKey, TrialKey, type GroupKeyProps } from './Legend';
 import { useSeries } from './liveSeries';
-import type { ChartProps } from './MetricChart';
+import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
 import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
@@ -65,7 +65,7 @@ function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth);
   return {
     axis: query.x ?? 'batches',
-    log: query.log === '1',
+    log: query.log === undefined ? undefined : query.log === '1',
     whole: query.y === 'all',
     smoothing: query.smooth === undefined || !(smoothing >= 0 && smoothing < 1) ? undefined : smoothing,
     size: SIZES.find((one) => one === query.size) ?? 'medium',
@@ -220,8 +220,86 @@ function rangeOf(isChosen: boolean, panels: readonly Panel[]): readonly [number,
 const axisNames = (data: readonly MetricSeries[]): string[] =>
   [...new Set(data.flatMap(({ group, name }) => (SYSTEM_GROUPS.includes(group) || COUNTERS.includes(name) ? [] : [panelName(group, name)])))].sort();
 
+// The series of the drawn trials: the more trials, the fewer points of each, and the less often.
+const useDrawnSeries = (ids: readonly number[], zoom: readonly [number, number] | undefined): ReturnType<typeof useSeries> => {
+  const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
+  return useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? RUNS_BEAT_MS : ONE_GAP_MS);
+};
+
+// The height of all charts, which the lower edge of one sets; on a phone it does not.
+function useHeight(filled: number): { height: number; resize: Resize | undefined } {
+  const { query, setQuery } = useQuery();
+  const dragged = useSignal<number | undefined>(undefined);
+  const height = dragged.value ?? readHeight(query.height) ?? filled;
+  const drop = (to: number | undefined): void => {
+    dragged.value = undefined;
+    setQuery({ height: to === undefined ? '' : String(to) });
+  };
+  return { height, resize: onPhone() ? undefined : { height, drag: (to) => void (dragged.value = to), drop } };
+}
+
+interface ChartsProps extends Pick<Props, 'objective'> {
+  panels: readonly Panel[];
+  shared: Omit<ChartProps, 'panel' | 'zoom' | 'smallerIsBetter'>;
+  size: Size;
+  host: { current: HTMLDivElement | null } | undefined; // gets their element
+  zoomed: boolean;
+}
+
+// Charts beside and below each other. A range that is drawn in one of them becomes that of all; a double click undoes it.
+function Charts({ panels, shared, size, objective, host, zoomed }: ChartsProps) {
+  const { setQuery } = useQuery();
+  const isObjective = ({ name }: Panel): boolean => objective !== undefined && [objective.metric, panelName('validation', objective.metric)].includes(name);
+  const lookCloser = (panel: Panel, from: number, to: number): void => {
+    const steps = shared.look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
+    if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
+  };
+  return (
+    <div class={`charts charts-${size}`} ref={host ?? null} onDblClick={() => zoomed && setQuery({ zoom: '' })}>
+      {panels.map((panel) => (
+        <MetricChart
+          key={panel.name}
+          {...shared}
+          panel={panel}
+          smallerIsBetter={isObjective(panel) ? objective?.smallerIsBetter : undefined}
+          zoom={(from, to) => lookCloser(panel, from, to)}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface ToolsProps extends Pick<Props, 'lead' | 'tools' | 'system'> {
+  panels: readonly Panel[];
+  shown: readonly Panel[];
+  look: Look;
+  names: readonly Axis[]; // metrics for the x axis
+  zoomed: boolean;
+  children: ComponentChildren;
+}
+
+// The row above the charts.
+function Tools({ lead, tools, system = false, panels, shown, look, names, zoomed, children }: ToolsProps) {
+  const { setQuery } = useQuery();
+  const hasCharts = panels.length > 0;
+  return (
+    <PanelBar lead={lead}>
+      {children}
+      {hasCharts && <Finder panels={panels} shown={shown} />}
+      {tools}
+      {hasCharts && !onPhone() && <Smoothing value={look.smoothing} />}
+      {hasCharts && <Axes look={look} axes={[...AXES, ...names]} isTime={system} />}
+      {zoomed && (
+        <button type="button" title="Also by a double click on a chart" onClick={() => setQuery({ zoom: '' })}>
+          Whole range
+        </button>
+      )}
+    </PanelBar>
+  );
+}
+
 export function Metrics(props: Props) {
-  const { curves, others = NO_OTHERS, single = false, ended, system = false, keyed = true, groups, objective, lead, tools } = props;
+  const { curves, others = NO_OTHERS, single = false, ended, system = false, keyed = true, groups, objective } = props;
   useEffect(() => void loadChart().catch(() => undefined), []);
   const { query, setQuery } = useQuery();
   const theme = useColors();
@@ -229,8 +307,7 @@ export function Metrics(props: Props) {
   const look: Look = system ? { ...readLook(query), axis: 'time' } : readLook(query);
   const zoom = readRange(query.zoom);
   const ids = curves.map(({ id }) => id);
-  const points = Math.max(MIN_POINTS, ids.length > 1 ? Math.floor(MANY_POINTS / Math.sqrt(ids.length)) : POINTS);
-  const live = useSeries(ids, points, zoom, ids.length > SOME ? MANY_GAP_MS : ids.length > 1 ? RUNS_BEAT_MS : ONE_GAP_MS);
+  const live = useDrawnSeries(ids, zoom);
   const { data } = live;
   const ofOthers = useSeries(others.map(({ id }) => id), MIN_POINTS, zoom, MANY_GAP_MS).data ?? NO_SERIES;
   const panels = usePanels(props, data, ofOthers, look.axis);
@@ -241,58 +318,30 @@ export function Metrics(props: Props) {
   const roomy = (single || keyed) && !system && !query.size && first.length <= ROOMY_PANELS && matchMedia(WIDE).matches;
   const size: Size = roomy ? 'roomy' : (look.size ?? 'medium');
   const [grid, filled] = useFilled(HEIGHTS[size], first.length, SECTION_HEIGHT * sections.length, query.size || system || open.length > 0);
-  const dragged = useSignal<number | undefined>(undefined);
-  const height = dragged.value ?? readHeight(query.height) ?? filled;
-  const drop = (to: number | undefined): void => {
-    dragged.value = undefined;
-    setQuery({ height: to === undefined ? '' : String(to) });
-  };
-  const resize = onPhone() ? undefined : { height, drag: (to: number) => void (dragged.value = to), drop };
+  const { height, resize } = useHeight(filled);
   // A range that was chosen is shown with all its values.
   const drawnLook: Look = { ...look, size, height, whole: look.whole || system || zoom !== undefined };
-  const look_closer = (panel: Panel, from: number, to: number): void => {
-    const steps = look.axis === 'batches' ? ([from, to] as const) : stepsBetween(panel, from, to);
-    if (steps) setQuery({ zoom: `${Math.max(0, Math.floor(steps[0]))}-${Math.ceil(steps[1])}` });
-  };
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
   const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
   // Charts beside and below each other have one x axis.
   const domain = rangeOf(zoom !== undefined, [...first, ...open.flatMap((section) => section.panels)]);
   const tags = curves.map(({ tag = '' }) => tag);
-  const draw = (own: readonly Panel[], of?: { current: HTMLDivElement | null }) => (
-    <div class={`charts charts-${size}`} ref={of ?? null} onDblClick={() => zoom && setQuery({ zoom: '' })}>
-      {own.map((panel) => (
-        <MetricChart
-          key={panel.name}
-          panel={panel}
-          look={drawnLook}
-          domain={domain}
-          colors={groups?.colors ?? colors}
-          tags={groups ? groups.tags : single || system ? undefined : tags}
-          text={system ? machineText : undefined}
-          trials={groups || single ? undefined : curves.length}
-          smallerIsBetter={objective && [objective.metric, panelName('validation', objective.metric)].includes(panel.name) ? objective.smallerIsBetter : undefined}
-          zoom={(from, to) => look_closer(panel, from, to)}
-          resize={resize}
-        />
-      ))}
-    </div>
-  );
+  const shared = {
+    look: drawnLook,
+    domain,
+    colors: groups?.colors ?? colors,
+    tags: groups ? groups.tags : single || system ? undefined : tags,
+    text: system ? machineText : undefined,
+    trials: groups || single ? undefined : curves.length,
+    resize,
+  };
+  const draw = (own: readonly Panel[], host?: { current: HTMLDivElement | null }) => <Charts panels={own} shared={shared} size={size} objective={objective} host={host} zoomed={zoom !== undefined} />;
   return (
     <section aria-label={system ? 'Machine' : 'Metrics'}>
-      <PanelBar lead={lead}>
+      <Tools {...props} panels={panels} shown={[...first, ...open.flatMap((one) => one.panels)]} look={look} names={names} zoomed={zoom !== undefined}>
         {!onPhone() && <UnevenNote found={uneven} />}
-        {panels.length > 0 && <Finder panels={panels} shown={[...first, ...open.flatMap((one) => one.panels)]} />}
-        {tools}
-        {panels.length > 0 && !onPhone() && <Smoothing value={look.smoothing} />}
-        {panels.length > 0 && <Axes look={look} axes={[...AXES, ...names]} isTime={system} />}
-        {zoom && (
-          <button type="button" title="Also by a double click on a chart" onClick={() => setQuery({ zoom: '' })}>
-            Whole range
-          </button>
-        )}
-      </PanelBar>
+      </Tools>
       {onPhone() && <UnevenNote found={uneven} />}
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}

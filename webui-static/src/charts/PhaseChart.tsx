@@ -24,12 +24,42 @@ function sharesOf({ names, shares }: Phases): Map<string, string> {
   return new Map(names.map((name, at) => [name, (own[at] ?? 0) < 0.001 ? '<0.1%' : `${(tenths[at] ?? 0) / 10}%`]));
 }
 
+const sum = (seconds: ReadonlyMap<string, number>): number => [...seconds.values()].reduce((all, one) => all + one, 0);
+
+type Scale = (value: number) => number;
+
+// The phases of some batches above each other.
+function Stack({ bar, names, gap, x, y }: { bar: Phases['bars'][number]; names: readonly string[]; gap: number; x: Scale; y: Scale }) {
+  let below = 0;
+  const said = names.map((name) => `${name} ${span(bar.seconds.get(name) ?? 0)}`).join('\n');
+  return (
+    <g>
+      <title>{`batches ${bar.from + 1} to ${bar.to}: ${span(sum(bar.seconds))} each\n${said}`}</title>
+      {names.map((name, at) => {
+        const own = bar.seconds.get(name) ?? 0;
+        below += own;
+        return (
+          own > 0 && (
+            <rect
+              key={name}
+              class={`stack-${color(name, at)}`}
+              x={x(bar.from)}
+              y={y(below)}
+              width={Math.max(0.5, x(bar.to) - x(bar.from) - gap)}
+              height={y(below - own) - y(below)}
+            />
+          )
+        );
+      })}
+    </g>
+  );
+}
+
 export function PhaseChart({ phases }: { phases: Phases }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const { names, bars, perBatch } = phases;
   const shares = sharesOf(phases);
   const [first, last] = [bars[0]?.from ?? 0, bars[bars.length - 1]?.to ?? 1];
-  const sum = (seconds: Map<string, number>): number => [...seconds.values()].reduce((all, one) => all + one, 0);
   const most = Math.max(1e-9, ...bars.map((bar) => sum(bar.seconds)));
   const x = (batches: number): number => LEFT + ((batches - first) / Math.max(1, last - first)) * (width - LEFT - RIGHT);
   const y = (seconds: number): number => HEIGHT - BOTTOM - (seconds / most) * (HEIGHT - TOP - BOTTOM);
@@ -57,31 +87,9 @@ export function PhaseChart({ phases }: { phases: Phases }) {
               </text>
             </g>
           ))}
-          {bars.map((bar) => {
-            let below = 0;
-            const told = names.map((name) => `${name} ${span(bar.seconds.get(name) ?? 0)}`).join('\n');
-            return (
-              <g key={bar.to}>
-                <title>{`batches ${bar.from + 1} to ${bar.to}: ${span(sum(bar.seconds))} each\n${told}`}</title>
-                {names.map((name, at) => {
-                  const own = bar.seconds.get(name) ?? 0;
-                  below += own;
-                  return (
-                    own > 0 && (
-                      <rect
-                        key={name}
-                        class={`stack-${color(name, at)}`}
-                        x={x(bar.from)}
-                        y={y(below)}
-                        width={Math.max(0.5, x(bar.to) - x(bar.from) - (bars.length < width / 12 ? 1 : 0))}
-                        height={y(below - own) - y(below)}
-                      />
-                    )
-                  );
-                })}
-              </g>
-            );
-          })}
+          {bars.map((bar) => (
+            <Stack key={bar.to} bar={bar} names={names} gap={bars.length < width / 12 ? 1 : 0} x={x} y={y} />
+          ))}
           {marks.map((mark) => (
             <text key={mark} x={x(mark)} y={HEIGHT - BOTTOM + 24} text-anchor="middle">
               {grouped(mark)}

@@ -217,15 +217,15 @@ interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProp
 function Ids({ lines, painting, width, height }: IdsProps) {
   const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
   const ends = [...lines].filter(([id]) => painting.isDrawn(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
-  const all = [...lines.values()].map(inPlot);
+  const all = [...lines].map(([id, places]) => ({ id, places: inPlot(places) }));
   // With the points before and after the box: a line may cross it between two.
   const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
     places.filter((place, at) => (places[at + 1] ?? place).x >= left && (places[at - 1] ?? place).x <= right);
-  const behind = (left: number, right: number, top: number, bottom: number): number =>
-    all.filter((places) => passes(near(places, left, right).map(({ y: height }) => height), top, bottom)).length;
+  const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
+    all.some(({ id, places }) => id !== end.id && passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom));
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, behind).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
         <g key={id} {...painting.of(id)} class={`end-id ${painting.of(id).class}`}>
           {isJoined && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
           <text class="over" x={SIDE + left} y={TOP + middle + 4}>
@@ -340,6 +340,26 @@ function OverChoice({ over, metricName, unit }: { over: Over; metricName: string
 
 const numberOr = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
 
+// The lines of trials by their ids. Time counts from the first training, without the time that the search waited for slots.
+function linesOf(trials: readonly Trial[], series: readonly api.TrialSeries[], timeMetric: string, metricName: string): Map<number, Line> {
+  const first = Math.min(...trials.map((trial) => Date.parse(trial.startTime ?? '')).filter(Number.isFinite));
+  const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - first) / 1000;
+  const reported = series.map(({ trial, metrics }): Line => ({
+    trial,
+    points: fromBegin(
+      (metrics[0]?.data ?? [])
+        .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time), value: numberOr(point.values?.[metricName]) }))
+        .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
+      Math.max(0, seconds(trial.startTime) || 0),
+    ),
+  }));
+  const begun = Math.min(...reported.flatMap(({ points }) => points.slice(0, 1).filter(() => points.length > 1).map((point) => point.seconds)));
+  const waited = Number.isFinite(begun) ? begun : 0;
+  return new Map(
+    reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),
+  );
+}
+
 export function SearchView({ experimentId, trials, metricName, smallerIsBetter }: Props) {
   const { query } = useQuery();
   const drawn = farthest(trials, MAX_TRIALS);
@@ -363,23 +383,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
   // Stages compare trials at the same length; without them time tells how the search went on.
   const over = OVER.find((one) => one === query.over) ?? (bracketed ? 'length' : 'time');
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
-  const first = Math.min(...trials.map((trial) => Date.parse(trial.startTime ?? '')).filter(Number.isFinite));
-  const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - first) / 1000;
-  const reported = (live.data ?? []).map(({ trial, metrics }): Line => ({
-    trial,
-    points: fromBegin(
-      (metrics[0]?.data ?? [])
-        .map((point) => ({ length: reached(point, timeMetric) ?? NaN, seconds: seconds(point.time), value: numberOr(point.values?.[metricName]) }))
-        .filter((point) => Number.isFinite(point.seconds) && Number.isFinite(point.length)),
-      Math.max(0, seconds(trial.startTime) || 0),
-    ),
-  }));
-  // Without the time that the search waited for slots.
-  const begun = Math.min(...reported.flatMap(({ points }) => points.slice(0, 1).filter(() => points.length > 1).map((point) => point.seconds)));
-  const waited = Number.isFinite(begun) ? begun : 0;
-  const lines = new Map(
-    reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),
-  );
+  const lines = linesOf(trials, live.data ?? [], timeMetric, metricName);
   const pointsOf = ({ id }: Trial): Report[] => lines.get(id)?.points ?? [];
   const all = lanes(plan.data, trials).map((lane) => (bracketed ? atValidations(lane, lane.trials.map((trial) => pointsOf(trial).filter(({ value }) => value !== undefined).map(({ length }) => length))) : lane));
   const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));

@@ -50,6 +50,37 @@ interface Props {
   nowMs: number;
 }
 
+interface AttemptProps {
+  one: Allocation;
+  row: number;
+  saved: readonly Checkpoint[]; // in this attempt
+  nowMs: number;
+  x: (ms: number) => number;
+}
+
+// The bar of an attempt with its checkpoints.
+function Attempt({ one, row, saved, nowMs, x }: AttemptProps) {
+  const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) : nowMs];
+  return (
+    <g>
+      <text x={LEFT - 8} y={row * ROW + 17} text-anchor="end">
+        #{one.run}
+      </text>
+      <rect class={`bar bar-${attemptTone(one)}`} x={x(from)} y={row * ROW + 5} width={Math.max(2, x(to) - x(from))} height={ROW - 10} rx={3}>
+        <title>
+          attempt {one.run} on {one.agentId}: {duration((to - from) / 1000)}
+          {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
+        </title>
+      </rect>
+      {saved.map(({ uuid, reportTime, stepsCompleted }) => (
+        <circle key={uuid} class="saved" cx={inside(x(Date.parse(reportTime ?? '')), x(from), x(to))} cy={row * ROW + ROW / 2} r={MARK}>
+          <title>checkpoint at batch {stepsCompleted}</title>
+        </circle>
+      ))}
+    </g>
+  );
+}
+
 export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   const begun = attempts.filter((one) => one.startTime).sort((a, b) => b.run - a.run);
@@ -79,34 +110,9 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          {begun.map((one, row) => {
-            const [from, to] = [Date.parse(one.startTime ?? ''), one.endTime ? Date.parse(one.endTime) : nowMs];
-            return (
-              <g key={one.id}>
-                <text x={LEFT - 8} y={row * ROW + 17} text-anchor="end">
-                  #{one.run}
-                </text>
-                <rect
-                  class={`bar bar-${attemptTone(one)}`}
-                  x={x(from)}
-                  y={row * ROW + 5}
-                  width={Math.max(2, x(to) - x(from))}
-                  height={ROW - 10}
-                  rx={3}
-                >
-                  <title>
-                    attempt {one.run} on {one.agentId}: {duration((to - from) / 1000)}
-                    {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
-                  </title>
-                </rect>
-                {savedIn(one, checkpoints).map((saved) => (
-                  <circle key={saved.uuid} class="saved" cx={inside(x(Date.parse(saved.reportTime ?? '')), x(from), x(to))} cy={row * ROW + ROW / 2} r={MARK}>
-                    <title>checkpoint at batch {saved.stepsCompleted}</title>
-                  </circle>
-                ))}
-              </g>
-            );
-          })}
+          {begun.map((one, row) => (
+            <Attempt key={one.id} one={one} row={row} saved={savedIn(one, checkpoints)} nowMs={nowMs} x={x} />
+          ))}
           <line class="axis" x1={LEFT} x2={width - RIGHT} y1={height - BOTTOM + 4} y2={height - BOTTOM + 4} />
           {axisTimes((end - start) / 1000, Math.floor((width - LEFT - RIGHT) / APART)).map((seconds) => (
             <g key={seconds}>

@@ -1,6 +1,6 @@
 // Labels at the ends of curves, so that a curve is found in the table without the pointer. The layout is pure.
 import type uPlot from 'uplot';
-import type { Panel } from './series';
+import type { Panel, Series } from './series';
 
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
@@ -13,10 +13,8 @@ const LINE = 12;
 const CHARACTER = 7;
 const GAP = 10;
 const JOINED = 4;
-// Places above and below its end where a label within the plot is tried, in lines. One line further away is as bad as
-// this part of a curve behind the label.
+// Places above and below its end where a label within the plot is tried, in lines.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
-const FAR = 0.4;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
 // This many curves that end at one point, in pixels, have their labels where they are apart, or none.
@@ -35,7 +33,7 @@ export interface End {
   x: number; // pixels from the left edge of the plot
   y: number; // pixels from its top
   before?: number; // where the curve was earlier; orders ends at the same place
-  isEnd?: boolean; // false: a point of the curve before its end, whose label may cover the curve itself
+  isEnd?: boolean; // false: a point of the curve before its end
 }
 
 export interface Label extends End {
@@ -63,10 +61,15 @@ export function widestApart(columns: readonly (readonly (number | undefined)[])[
   return best;
 }
 
-// The end of each trial's longest curve, the first of equal ones.
-export function longest<T extends { place: number; x: number }>(ends: readonly T[]): T[] {
+// The end of each trial's curve that has the label: the curve of validation, which is compared and never pale, or else the
+// longest one, the first of equal ones.
+export function labeled<T extends { place: number; group: string; x: number }>(ends: readonly T[]): T[] {
+  const rank = ({ group, x }: T): number => (group === 'validation' ? Infinity : x);
   const best = new Map<number, T>();
-  for (const end of ends) if (end.x > (best.get(end.place)?.x ?? -Infinity)) best.set(end.place, end);
+  for (const end of ends) {
+    const known = best.get(end.place);
+    if (!known || rank(end) > rank(known)) best.set(end.place, end);
+  }
   return [...best.values()];
 }
 
@@ -106,21 +109,20 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
   return columns.map((own) => own.sort(isAbove));
 }
 
-// The number of curves in a box of the plot, in pixels.
-type Behind = (left: number, right: number, top: number, bottom: number) => number;
+// Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
+type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
 // Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
-// the plot for shorter ones, each at the place near its end with the fewest curves behind it. A label within the plot
-// that would cover another one, or curves other than its own, at all of these places is left out.
-export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, behind: Behind = () => 0): (T & Label)[] {
+// the plot for shorter ones, each at the nearest place to its end where it covers neither another label nor the curve of
+// another trial: it would name that one. Without such a place it is left out.
+export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, covers: Covers<T> = () => false): (T & Label)[] {
   const placed: (T & Label)[] = [];
   const right = ({ left, text }: Label): number => left + CHARACTER * text.length;
   const isFree = (label: Label): boolean =>
     label.middle >= LINE / 2 &&
     label.middle <= height - LINE / 2 &&
     placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
-  const cost = (one: { crossed: number; lines: number }): number => one.crossed + FAR * Math.abs(one.lines);
-  const crossed = (label: Label): number => behind(label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2);
+  const isClear = (label: T & Label): boolean => !covers(label, label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2);
   for (const column of columnsOf(ends, width).reverse()) {
     // Labels of curves that end at one point would tell nothing.
     if (areGathered(column)) continue;
@@ -134,12 +136,10 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
         const left = (isBeside ? width : edge) + GAP;
         return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && left - end.x > 2 * GAP) };
       };
-      const tried = (isBeside ? [0] : TRIED).map((lines) => ({ label: label(lines), lines })).filter((one) => isFree(one.label) && one.label.middle > above);
-      const costs = tried.map((one) => ({ ...one, crossed: isBeside ? 0 : crossed(one.label) })).filter((one) => one.crossed <= (end.isEnd === false ? 1 : 0));
-      const best = costs.reduce<(typeof costs)[number] | undefined>((least, one) => (least && cost(least) <= cost(one) ? least : one), undefined);
-      if (best) above = best.label.middle;
-      if (best) placed.push(best.label);
-      else if (isBeside) placed.push(label(0));
+      const best = isBeside ? label(0) : TRIED.map(label).find((one) => isFree(one) && one.middle > above && isClear(one));
+      if (!best) return;
+      above = best.middle;
+      placed.push(best);
     });
   }
   return placed;
@@ -156,17 +156,18 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
   return false;
 }
 
-// The curves of the plot for placedLabels().
-function curvesBehind(plot: uPlot, count: number): Behind {
-  return (left, right, top, bottom) => {
+// Whether a label covers a curve of the plot, for placedLabels().
+function coversCurve(plot: uPlot, series: readonly Pick<Series, 'place'>[]): Covers<{ place: number }> {
+  return (end, left, right, top, bottom) => {
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
-    return plot.data.slice(1, count + 1).filter((values) => passes(Array.prototype.slice.call(values, from, to + 1), low, high)).length;
+    return series.some(({ place }, at) => place !== end.place && passes(Array.prototype.slice.call(plot.data[at + 1], from, to + 1), low, high));
   };
 }
 
-// The last value of a series within the range of the x axis, and the one at half of its points.
-function endOf(plot: uPlot, at: number): { x: number; y: number; before: number } | undefined {
+// The last value of a series within the range of the x axis, and the one at half of its points. `isOut`: it is above or
+// below the plot.
+function endOf(plot: uPlot, at: number): { x: number; y: number; before: number; isOut: boolean } | undefined {
   const [places, values] = [plot.data[0], plot.data[at] ?? []];
   const { min, max } = plot.scales.x ?? {};
   for (let point = values.length - 1; point >= 0; point--) {
@@ -175,7 +176,8 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number 
     if (x < (min ?? -Infinity)) return undefined;
     let half = Math.floor(point / 2);
     while (half < point && values[half] == null) half++;
-    return { x: plot.valToPos(x, 'x'), y: plot.valToPos(value, 'y'), before: plot.valToPos(values[half] ?? value, 'y') };
+    const y = plot.valToPos(value, 'y');
+    return { x: plot.valToPos(x, 'x'), y, before: plot.valToPos(values[half] ?? value, 'y'), isOut: y < 0 || y > plot.bbox.height / devicePixelRatio };
   }
   return undefined;
 }
@@ -198,14 +200,15 @@ function pointsApart(plot: uPlot, series: readonly number[]): { x: number; y: nu
 export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
-  const found = series.flatMap(({ place }, at) => {
+  const found = series.flatMap(({ place, group }, at) => {
     const end = endOf(plot, at + 1);
-    return end ? [{ ...end, at: at + 1, place, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
+    return end ? [{ ...end, at: at + 1, place, group, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
-  const ends = longest(found);
-  const shown = columnsOf(ends, bbox.width / ratio).flatMap((column) => {
-    const points = areGathered(column) ? pointsApart(plot, column.map(({ at }) => at)) : [];
-    return column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
+  const width = bbox.width / ratio;
+  const shown = columnsOf(labeled(found), width).flatMap((column) => {
+    const points = areGathered(column) || column.some(({ isOut }) => isOut) ? pointsApart(plot, column.map(({ at }) => at)) : [];
+    const placed = column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
+    return placed.filter(({ isOut, isEnd }) => !isOut || !isEnd);
   });
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
@@ -214,17 +217,18 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
-  for (const label of placedLabels(shown, bbox.width / ratio, bbox.height / ratio, curvesBehind(plot, series.length))) {
+  for (const end of shown.filter(({ isEnd, x }) => isEnd && x < width - EDGE)) {
+    ctx.globalAlpha = end.alpha;
+    ctx.fillStyle = end.color;
+    ctx.beginPath();
+    ctx.arc(end.x, end.y, END_DOT, 0, 2 * Math.PI);
+    ctx.fill();
+  }
+  for (const label of placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, series))) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
-    const isBeside = label.left > bbox.width / ratio;
-    if (!isBeside && label.isEnd) {
-      ctx.beginPath();
-      ctx.arc(label.x, label.y, END_DOT, 0, 2 * Math.PI);
-      ctx.fill();
-    }
     if (label.isJoined) {
       ctx.beginPath();
       ctx.moveTo(label.x + 1, label.y);

@@ -1,4 +1,5 @@
 // Facts about a chart's curves for its title: line styles, last and best values, curves that coincide. Pure.
+import { isWide } from './search';
 import type { Panel, Series } from './series';
 
 // Dashes and gaps in pixels.
@@ -34,6 +35,19 @@ export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): numb
   let best: number | undefined;
   for (const value of y) if (value != null && (best === undefined || (smallerIsBetter ? value < best : value > best))) best = value;
   return best;
+}
+
+// Names of learning rates, which are compared by orders of magnitude; and how far below the lowest peak their axis begins: a
+// rate that decays to zero has no end on a logarithmic axis.
+const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
+const BELOW = 4;
+
+// The range of a logarithmic axis for the learning rates of several runs whose peaks are wide apart; undefined for others.
+export function rateRange({ name, series, behind = [] }: Panel): [number, number] | undefined {
+  if (!RATE.test(name)) return undefined;
+  const peaks = [...series, ...behind].map(({ y }) => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0)).filter((peak) => peak > 0);
+  const [low, high] = [Math.min(...peaks), Math.max(...peaks)];
+  return isWide(low, high) ? [low / BELOW, high] : undefined;
 }
 
 // The value of a curve at a position, interpolated; undefined outside its range and in gaps.

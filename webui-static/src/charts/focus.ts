@@ -1,6 +1,6 @@
 // The y range in which the last values of curves can be told from each other: first values are often so far from them
 // that these would be one line. And how much noisy curves are smoothed. Pure.
-import { bestOf } from './facts';
+import { bestOf, lastOf } from './facts';
 import { smooth, type Panel } from './series';
 
 export interface Focus {
@@ -71,11 +71,12 @@ function entryOf({ x, y }: Curves[number], [low, high]: Range): number {
 }
 
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
-// value of all, if the better direction is known, are never out of it.
-export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
+// value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
+// that a search stopped early does not vanish.
+export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
-  const later = series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length)));
+  const later = [...series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
@@ -83,7 +84,7 @@ export function focusOf({ series }: Pick<Panel, 'series'>, smallerIsBetter?: boo
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (!(high - low <= LEAST_GAIN * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
-  return { range: found, beyond: most - high >= low - least ? most : least, from: Math.min(...series.map((one) => entryOf(one, found))) };
+  return { range: found, beyond: most - high >= low - least ? most : least, from: Math.min(...[...series, ...behind].map((one) => entryOf(one, found))) };
 }
 
 // Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, and stay noise of

@@ -14,7 +14,7 @@ export const SIZES: readonly Size[] = ['small', 'medium', 'large'];
 
 export interface Look {
   axis: Axis;
-  log: boolean;
+  log: boolean | undefined; // y axis; undefined: for learning rates that are wide apart
   whole?: boolean; // the y axis has all values, also those at the begin that are far from the others
   smoothing: number | undefined; // weight of the past, in [0, 1); undefined: only where the curves are noisy
   isCentered?: boolean; // smoothing looks forward as well as back

@@ -52,8 +52,8 @@ function cornersOf(grid: Grid, row: number, column: number): (readonly [number, 
   return [at(column, row), at(column + 1, row), at(column + 1, row + 1), at(column, row + 1)];
 }
 
-// Where nothing is known, as polygons: of each cell the part below LEAST, interpolated along its edges; cells of a row that
-// are wholly unknown are one polygon.
+// The places at which nothing is known, as polygons: of each cell the part below LEAST, interpolated along its edges;
+// cells of a row that are wholly unknown are one polygon.
 export function unknownParts({ weights }: Pick<Surface, 'weights'>): Point[][] {
   const [rows, columns] = [weights.length - 1, (weights[0]?.length ?? 1) - 1];
   const scaled = (x: number, y: number): Point => [x / columns, y / rows];

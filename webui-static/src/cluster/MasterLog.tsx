@@ -1,5 +1,5 @@
 // The master's log as sentences: its newest lines, then new ones over a stream that is open while the page shows it.
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { ApiError, LogQuery } from '../api';
@@ -45,15 +45,11 @@ const toEntry = (line: MasterLine, raw: boolean) => ({
   log: raw ? line.message : readable(line.message).text,
 });
 
-export function MasterLog() {
-  const { query, setQuery } = useQuery();
-  const raw = query.raw === '1';
-  const filter = readFilter(query);
-  const key = JSON.stringify(filter);
+// The lines in an element, which new ones follow. `chosen`: the id of a line that is shown first; `raw`: lines as written.
+function useLines(filter: LogQuery, chosen: string | undefined, raw: boolean, follow: Signal<boolean>) {
   const count = useSignal<number | undefined>(undefined);
   const error = useSignal<ApiError | undefined>(undefined);
   const again = useSignal(0);
-  const follow = useSignal(true);
   const host = useAbove(`${count.value === undefined} ${error.value !== undefined}`);
 
   useEffect(() => {
@@ -62,16 +58,16 @@ export function MasterLog() {
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const rows = new Rows(content, { chosen: query.line, hasLevels: true, hasDays: true });
+    const rows = new Rows(content, { chosen, hasLevels: true, hasDays: true });
     const matches = matcher(filter);
-    follow.value = query.line === undefined;
+    follow.value = chosen === undefined;
     let drawn = 0;
     const draw = (): void => {
       drawn = 0;
       count.value = rows.count;
       // A hidden element cannot scroll, and Preact would show it only in the next render.
       element.hidden = rows.count === 0;
-      if (!follow.value && query.line) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
+      if (!follow.value && chosen) content.querySelector('.log-chosen')?.scrollIntoView({ block: 'center' });
     };
     const leaveEnd = followEnd(element, content, follow, () => (follow.value = true));
     const read = async (): Promise<void> => {
@@ -101,9 +97,16 @@ export function MasterLog() {
       cancelAnimationFrame(drawn);
       abort.abort();
     };
-  }, [key, query.line, raw, again.value]);
+  }, [JSON.stringify(filter), chosen, raw, again.value]);
+  return { host, count: count.value, error: error.value, retry: () => void again.value++ };
+}
 
-  const refused = error.value?.status === 501 ? error.value : undefined;
+export function MasterLog() {
+  const { query, setQuery } = useQuery();
+  const raw = query.raw === '1';
+  const follow = useSignal(true);
+  const { host, count, error, retry } = useLines(readFilter(query), query.line, raw, follow);
+  const refused = error?.status === 501 ? error : undefined;
   return (
     <section aria-labelledby="log-title">
       <h2 id="log-title" class="hidden">
@@ -115,7 +118,7 @@ export function MasterLog() {
         <>
           <LogFilter kinds={[]}>
             <LogTools
-              count={count.value}
+              count={count}
               follow={follow.value}
               setFollow={(on) => {
                 follow.value = on;
@@ -129,8 +132,8 @@ export function MasterLog() {
               </label>
             </LogTools>
           </LogFilter>
-          <ErrorNote error={error.value} retry={() => again.value++} />
-          {count.value === 0 && !error.value && <p class="quiet">No line matches the filter yet.</p>}
+          <ErrorNote error={error} retry={retry} />
+          {count === 0 && !error && <p class="quiet">No line matches the filter yet.</p>}
         </>
       )}
       <div
@@ -140,7 +143,7 @@ export function MasterLog() {
         aria-label="Log of the master"
         aria-live="off"
         tabIndex={0}
-        hidden={refused !== undefined || count.value === 0}
+        hidden={refused !== undefined || count === 0}
       />
     </section>
   );

@@ -76,17 +76,70 @@ interface Props {
   keys: readonly string[]; // keys with their own color, in color order; the others share one
 }
 
+interface Bar {
+  cell: Cell;
+  sinceMs: number; // since when its interval is recorded
+  heights: number[]; // average slots, by place of the colors; the last one is that of all others
+}
+
+function barOf(cell: Cell, by: By, keys: readonly string[], sinceMs: number): Bar {
+  const parts = cell.parts.get(by) ?? new Map<string, number>();
+  const own = keys.map((key) => parts.get(key) ?? 0);
+  const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
+  return { cell, sinceMs, heights: [...own, others].map((one) => average(one, sinceMs, cell.toMs)) };
+}
+
+interface StackProps extends Bar {
+  colors: number;
+  left: number;
+  right: number;
+  gap: number;
+  isLabeled: boolean;
+  y: (slots: number) => number;
+}
+
+// The bar of an interval: its parts above each other.
+function Stack({ cell, sinceMs, heights, colors, left, right, gap, isLabeled, y }: StackProps) {
+  let below = 0;
+  const isPart = sinceMs > cell.fromMs;
+  const since = isPart ? ` since ${minute(sinceMs)}` : '';
+  const used = average(cell.total, sinceMs, cell.toMs);
+  return (
+    <g>
+      <title>
+        {nameOf(cell)}
+        {since}: {slotsText(used)}
+        {cell.capacity > 0 && ` of ${slotsText(available(cell))}`} slots
+      </title>
+      {heights.map((value, place) => {
+        if (value <= 0) return null;
+        below += value;
+        return (
+          <rect
+            key={place}
+            class={`stack-${place === colors ? 'others' : (place % 8) + 1}`}
+            x={left}
+            y={Math.min(y(below), y(below - value) - 1)}
+            width={Math.max(0.5, right - left - gap)}
+            height={Math.max(1, y(below - value) - y(below))}
+          />
+        );
+      })}
+      {isLabeled && below > 0 && (
+        <text x={isPart ? right : (left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor={isPart ? 'end' : 'middle'}>
+          {barText(used)}
+          {since}
+        </text>
+      )}
+    </g>
+  );
+}
+
 export function UsageChart({ cells, by, keys }: Props) {
   const [host, width] = useWidth<HTMLDivElement>();
   // Only the first interval of which something is known may be recorded in part.
   const unknown = Math.max(0, firstKnown(cells));
-  const bars = cells.map((cell, at) => {
-    const parts = cell.parts.get(by) ?? new Map<string, number>();
-    const own = keys.map((key) => parts.get(key) ?? 0);
-    const others = [...parts.values()].reduce((sum, one) => sum + one, 0) - own.reduce((sum, one) => sum + one, 0);
-    const sinceMs = at === unknown ? usageStart(cell) : cell.fromMs;
-    return { cell, sinceMs, heights: [...own, others].map((one) => average(one, sinceMs, cell.toMs)) };
-  });
+  const bars = cells.map((cell, at) => barOf(cell, by, keys, at === unknown ? usageStart(cell) : cell.fromMs));
   const there = cells.map(available);
   const most = Math.max(1, ...there, ...bars.map((bar) => bar.heights.reduce((sum, one) => sum + one, 0)));
   const marks = ticksOver(HEADROOM * most);
@@ -123,40 +176,9 @@ export function UsageChart({ cells, by, keys }: Props) {
             no record
           </text>
         )}
-        {bars.map(({ cell, sinceMs, heights }, at) => {
-          let below = 0;
-          const left = x(drawnFrom(cell, sinceMs, at));
-          const right = x(at + 1);
-          return (
-            <g key={cell.fromMs}>
-              <title>
-                {nameOf(cell)}
-                {sinceMs > cell.fromMs && ` since ${minute(sinceMs)}`}: {slotsText(average(cell.total, sinceMs, cell.toMs))}
-                {cell.capacity > 0 && ` of ${slotsText(available(cell))}`} slots
-              </title>
-              {heights.map((value, place) => {
-                if (value <= 0) return null;
-                below += value;
-                return (
-                  <rect
-                    key={place}
-                    class={`stack-${place === keys.length ? 'others' : (place % 8) + 1}`}
-                    x={left}
-                    y={Math.min(y(below), y(below - value) - 1)}
-                    width={Math.max(0.5, right - left - gap)}
-                    height={Math.max(1, y(below - value) - y(below))}
-                  />
-                );
-              })}
-              {wide && below > 0 && (
-                <text x={sinceMs > cell.fromMs ? right : (left + right) / 2} y={Math.max(TOP, y(below) - 4)} text-anchor={sinceMs > cell.fromMs ? 'end' : 'middle'}>
-                  {barText(average(cell.total, sinceMs, cell.toMs))}
-                  {sinceMs > cell.fromMs && ` since ${minute(sinceMs)}`}
-                </text>
-              )}
-            </g>
-          );
-        })}
+        {bars.map((bar, at) => (
+          <Stack key={bar.cell.fromMs} {...bar} colors={keys.length} left={x(drawnFrom(bar.cell, bar.sinceMs, at))} right={x(at + 1)} gap={gap} isLabeled={wide} y={y} />
+        ))}
         {axisTexts(cells, x, width).map(([at, text, anchor]) => (
           <text key={at} x={at} y={HEIGHT - 6} text-anchor={anchor}>
             {text}

@@ -97,6 +97,31 @@ function widths(width: number, subjects: number, characters: number, longest: nu
   return { names, subject: Math.min(MOST, (width - names) / visible), hidden: subjects - visible };
 }
 
+const SectionRows = ({ section, count, onlyDifferences }: { section: Section; count: number; onlyDifferences: boolean }) => (
+  <tbody aria-label={section.name}>
+    {section.name !== '' && (
+      <tr class="section">
+        <th scope="rowgroup" colSpan={count + 1}>
+          <span>{section.name}</span>
+        </th>
+      </tr>
+    )}
+    {section.rows.map((row) => (
+      <tr key={row.name} class={row.differs && !onlyDifferences ? 'differs' : ''}>
+        <th scope="row" title={row.name}>
+          <RowName name={row.name} />
+        </th>
+        {(row.differs ? row.cells : row.cells.slice(0, 1)).map((cell, at) => (
+          <td key={at} colSpan={row.differs ? 1 : count} class={cellClass(cell, row)} title={cell.text}>
+            <Value cell={cell} nothing={missingText(row)} />
+            {!row.differs && count > 1 && <span class="quiet"> in all</span>}
+          </td>
+        ))}
+      </tr>
+    ))}
+  </tbody>
+);
+
 // The sections' rows that differ, or all of them as the switch says.
 export function CompareTable({ label, all, sections, tools }: Props) {
   const { query, setQuery } = useQuery();
@@ -140,28 +165,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
             </tr>
           </thead>
           {shown.map((section) => (
-            <tbody key={section.name} aria-label={section.name}>
-              {section.name !== '' && (
-                <tr class="section">
-                  <th scope="rowgroup" colSpan={all.length + 1}>
-                    <span>{section.name}</span>
-                  </th>
-                </tr>
-              )}
-              {section.rows.map((row) => (
-                <tr key={row.name} class={row.differs && !onlyDifferences ? 'differs' : ''}>
-                  <th scope="row" title={row.name}>
-                    <RowName name={row.name} />
-                  </th>
-                  {(row.differs ? row.cells : row.cells.slice(0, 1)).map((cell, at) => (
-                    <td key={at} colSpan={row.differs ? 1 : all.length} class={cellClass(cell, row)} title={cell.text}>
-                      <Value cell={cell} nothing={missingText(row)} />
-                      {!row.differs && !isOne && <span class="quiet"> in all</span>}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
+            <SectionRows key={section.name} section={section} count={all.length} onlyDifferences={onlyDifferences} />
           ))}
         </table>
         {shown.length === 0 && <p class="quiet nothing">All rows are equal.</p>}

@@ -30,9 +30,34 @@ interface RowProps {
   reload: () => void;
 }
 
+const Actions = ({ one, reload }: Pick<RowProps, 'one' | 'reload'>) => (
+  <div class="actions">
+    <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
+      Download
+    </a>
+    <Register uuid={one.uuid} />
+    {one.training?.experimentId != null && (
+      <a class="button" href={paths.forkFrom(one.training.experimentId, one.uuid)}>
+        Continue from here…
+      </a>
+    )}
+    <Confirm
+      label="Delete…"
+      name={`Delete checkpoint ${one.uuid}`}
+      title="Delete this checkpoint?"
+      yes="Delete"
+      no="Keep it"
+      work={() => removeCheckpoint(one.uuid)}
+      done={reload}
+    >
+      Its files are removed from the storage: {one.uuid}. This cannot be undone.
+    </Confirm>
+  </div>
+);
+
 function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
-  const { trialId, experimentId } = one.training ?? {};
+  const trialId = one.training?.trialId;
   return (
     <details class="checkpoint">
       <summary>
@@ -59,30 +84,7 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           {one.uuid.slice(0, SHORT_ID)}
         </code>
       </summary>
-      {isKept(one) && (
-        <div class="actions">
-          <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
-            Download
-          </a>
-          <Register uuid={one.uuid} />
-          {experimentId != null && (
-            <a class="button" href={paths.forkFrom(experimentId, one.uuid)}>
-              Continue from here…
-            </a>
-          )}
-          <Confirm
-            label="Delete…"
-            name={`Delete checkpoint ${one.uuid}`}
-            title="Delete this checkpoint?"
-            yes="Delete"
-            no="Keep it"
-            work={() => removeCheckpoint(one.uuid)}
-            done={reload}
-          >
-            Its files are removed from the storage: {one.uuid}. This cannot be undone.
-          </Confirm>
-        </div>
-      )}
+      {isKept(one) && <Actions one={one} reload={reload} />}
       <Facts
         facts={[
           ['ID', <CopyText text={one.uuid} what={`the ID ${one.uuid}`} />],

@@ -19,6 +19,22 @@ const MAX_COLORED = 30_000;
 // Touch screens would cover the page with their keyboard.
 const KEYBOARD = '(hover: hover)';
 
+// The mistakes; a click on the line of one goes there.
+const Problems = ({ placed, go }: { placed: readonly Problem[]; go: (line: number) => void }) => (
+  <ul class="plain-list problems" id="problems" aria-label="Problems">
+    {placed.map((one, at) => (
+      <li key={at}>
+        {one.line > 0 && (
+          <button type="button" class="link" onClick={() => go(one.line)}>
+            line {one.line}
+          </button>
+        )}{' '}
+        {one.path !== '' && <code>{one.path}</code>} {one.message}
+      </li>
+    ))}
+  </ul>
+);
+
 export function ConfigEditor({ label, text, start, problems, change, submit }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
@@ -45,6 +61,10 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
     element.setSelectionRange(start, start + (all[line - 1]?.length ?? 0));
     element.scrollLeft = 0;
     element.scrollTop = (line - 4) * (element.scrollHeight / lines);
+  };
+  const follow = ({ scrollTop, scrollLeft }: Element): void => {
+    for (const beside of [numbers.current, marks.current, colors.current]) if (beside) beside.scrollTop = scrollTop;
+    if (colors.current) colors.current.scrollLeft = scrollLeft;
   };
   return (
     <>
@@ -76,31 +96,12 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
             rows={Math.min(32, Math.max(8, lines + 1))}
             value={text}
             onInput={(e) => change(e.currentTarget.value)}
-            onScroll={(e) => {
-              for (const beside of [numbers.current, marks.current, colors.current])
-                if (beside) beside.scrollTop = e.currentTarget.scrollTop;
-              if (colors.current) colors.current.scrollLeft = e.currentTarget.scrollLeft;
-            }}
-            onKeyDown={(e) => {
-              if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit();
-            }}
+            onScroll={(e) => follow(e.currentTarget)}
+            onKeyDown={(e) => e.key === 'Enter' && (e.ctrlKey || e.metaKey) && submit()}
           />
         </div>
       </div>
-      {problems.length > 0 && (
-        <ul class="plain-list problems" id="problems" aria-label="Problems">
-          {placed.map((one, at) => (
-            <li key={at}>
-              {one.line > 0 && (
-                <button type="button" class="link" onClick={() => go(one.line)}>
-                  line {one.line}
-                </button>
-              )}{' '}
-              {one.path !== '' && <code>{one.path}</code>} {one.message}
-            </li>
-          ))}
-        </ul>
-      )}
+      {problems.length > 0 && <Problems placed={placed} go={go} />}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // Log of a trial or command: the newest lines, or those around a linked line, then new lines as they arrive.
 // The master does the filtering, so cost depends on the visible lines only.
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import * as api from '../api';
@@ -89,20 +89,22 @@ interface Props {
   ended?: boolean; // the task has ended: no lines arrive that could be followed
 }
 
-export function LogView({ of, name, taskId, ended }: Props) {
-  const { query, setQuery } = useQuery();
-  const filter = readFilter(query);
-  const key = JSON.stringify(filter);
-  const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
-  const status = useSignal<{ lines: number; begun: boolean } | undefined>(undefined);
+interface Sheet {
+  host: { current: HTMLDivElement | null };
+  status: { lines: number; begun: boolean } | undefined; // undefined until the first lines
+  error: api.ApiError | undefined;
+  backward: () => void;
+  retry: () => void;
+}
+
+// The lines of a log in an element: loaded again when the log, the filter or the linked line changes, followed by new lines
+// as they arrive. `fixed`: starts at a given line or time, not at the end.
+function useSheet({ of, taskId }: Props, filter: api.LogQuery, line: string | undefined, fixed: boolean, follow: Signal<boolean>): Sheet {
+  const status = useSignal<Sheet['status']>(undefined);
   const error = useSignal<api.ApiError | undefined>(undefined);
   const host = useAbove(`${of} ${status.value === undefined} ${error.value !== undefined}`);
-  // A view that starts at a given line or time does not follow the end.
-  const fixed = line !== undefined || filter.timestampAfter !== undefined;
-  const follow = useSignal(!fixed);
   const sheet = useRef<LogSheet>();
   const refresher = useRef<Refresher>();
-
   const guarded = async (work: () => Promise<void>): Promise<void> => {
     const own = sheet.current;
     try {
@@ -115,7 +117,6 @@ export function LogView({ of, name, taskId, ended }: Props) {
     }
     if (own && own === sheet.current) status.value = { lines: own.rows.count, begun: own.begun };
   };
-
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
@@ -148,9 +149,18 @@ export function LogView({ of, name, taskId, ended }: Props) {
       abort.abort();
       sheet.current = undefined;
     };
-  }, [of, taskId, key, line]);
+  }, [of, taskId, JSON.stringify(filter), line]);
+  return {
+    host,
+    status: status.value,
+    error: error.value,
+    backward: () => void guarded(async () => sheet.current?.backward()),
+    retry: () => refresher.current?.request(),
+  };
+}
 
-  // Goes to the next match, or the one before, round the ends.
+// Buttons that go to the next match, or the one before, round the ends.
+function Matches({ host, follow }: { host: Sheet['host']; follow: Signal<boolean> }) {
   const current = useRef<Element>();
   const go = (by: 1 | -1): void => {
     const all = [...(host.current?.querySelectorAll('mark') ?? [])];
@@ -163,58 +173,63 @@ export function LogView({ of, name, taskId, ended }: Props) {
     current.current = next;
     follow.value = false;
   };
-  const wrapped = query.wrap !== '0';
+  return (
+    <span class="segments">
+      <button type="button" aria-label="Previous match" title="Previous match" onClick={() => go(-1)}>
+        <Icon name="up" />
+      </button>
+      <button type="button" aria-label="Next match" title="Next match" onClick={() => go(1)}>
+        <Icon name="down" />
+      </button>
+    </span>
+  );
+}
+
+export function LogView(props: Props) {
+  const { name, ended } = props;
+  const { query, setQuery } = useQuery();
+  const filter = readFilter(query);
+  const line = /^\d{1,18}$/.test(query.line ?? '') ? query.line : undefined;
+  // A view that starts at a given line or time does not follow the end.
+  const fixed = line !== undefined || filter.timestampAfter !== undefined;
+  const follow = useSignal(!fixed);
+  const { host, status, error, backward, retry } = useSheet(props, filter, line, fixed, follow);
   const setFollow = (on: boolean): void => {
     follow.value = on;
     if (on && fixed) setQuery({ line: '', since: '' });
     else if (on && host.current) scrollToEnd(host.current);
   };
-
   return (
     <section aria-labelledby="log-title">
       <h2 id="log-title" class="hidden">
         Log
       </h2>
-      <LogFilter
-        kinds={['rank', 'time']}
-        beside={
-          filter.searchText && (
-            <span class="segments">
-              <button type="button" aria-label="Previous match" title="Previous match" onClick={() => go(-1)}>
-                <Icon name="up" />
-              </button>
-              <button type="button" aria-label="Next match" title="Next match" onClick={() => go(1)}>
-                <Icon name="down" />
-              </button>
-            </span>
-          )
-        }
-      >
+      <LogFilter kinds={['rank', 'time']} beside={filter.searchText && <Matches host={host} follow={follow} />}>
         <LogTools
-          count={status.value?.lines}
+          count={status?.lines}
           follow={follow.value}
           setFollow={ended ? undefined : setFollow}
           download={() => host.current && saveLines(host.current, name)}
         >
-          {status.value && !status.value.begun && status.value.lines > 0 && (
-            <button type="button" onClick={() => void guarded(async () => sheet.current?.backward())}>
+          {status && !status.begun && status.lines > 0 && (
+            <button type="button" onClick={backward}>
               Older lines
             </button>
           )}
         </LogTools>
       </LogFilter>
-      <ErrorNote error={error.value} retry={() => refresher.current?.request()} />
-      {status.value?.lines === 0 && !error.value && (
-        <p class="quiet">{key === '{}' ? 'No lines yet.' : 'No line matches the filter.'}</p>
+      <ErrorNote error={error} retry={retry} />
+      {status?.lines === 0 && !error && (
+        <p class="quiet">{Object.keys(filter).length === 0 ? 'No lines yet.' : 'No line matches the filter.'}</p>
       )}
       <div
-        class={wrapped ? 'log' : 'log log-long'}
+        class={query.wrap === '0' ? 'log log-long' : 'log'}
         ref={host}
         role="log"
         aria-label={`Log of ${name}`}
         aria-live="off"
         tabIndex={0}
-        hidden={status.value?.lines === 0}
+        hidden={status?.lines === 0}
       />
     </section>
   );

@@ -17,18 +17,9 @@ const Curves = () => (
   </svg>
 );
 
-export function LoginPage() {
-  const { query, route } = useLocation();
+function SignIn() {
   const error = useSignal('');
   const busy = useSignal(false);
-  const master = useLive('master', masterInfo, () => false);
-  const name = master.data?.clusterName ?? '';
-  useTitle('Sign in');
-  const signedIn = Boolean(user.value);
-  useEffect(() => {
-    if (signedIn) route(safeNext(query.next), true);
-  }, [signedIn]);
-
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget as HTMLFormElement);
@@ -43,6 +34,45 @@ export function LoginPage() {
     }
   };
   return (
+    <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
+      <label>
+        User name
+        <input
+          name="username"
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          required
+          autofocus
+        />
+      </label>
+      <label>
+        Password
+        <input name="password" type="password" autocomplete="current-password" required />
+      </label>
+      {error.value !== '' && (
+        <p class="note note-bad" role="alert">
+          {error.value}
+        </p>
+      )}
+      <button type="submit" class="primary" disabled={busy.value}>
+        {busy.value ? 'Signing in…' : 'Sign in'}
+      </button>
+    </form>
+  );
+}
+
+export function LoginPage() {
+  const { query, route } = useLocation();
+  const master = useLive('master', masterInfo, () => false);
+  const name = master.data?.clusterName ?? '';
+  useTitle('Sign in');
+  const signedIn = Boolean(user.value);
+  useEffect(() => {
+    if (signedIn) route(safeNext(query.next), true);
+  }, [signedIn]);
+
+  return (
     <main class="login" id="content">
       <Curves />
       <header>
@@ -55,31 +85,7 @@ export function LoginPage() {
           </p>
         </div>
       </header>
-      <form onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
-        <label>
-          User name
-          <input
-            name="username"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck={false}
-            required
-            autofocus
-          />
-        </label>
-        <label>
-          Password
-          <input name="password" type="password" autocomplete="current-password" required />
-        </label>
-        {error.value !== '' && (
-          <p class="note note-bad" role="alert">
-            {error.value}
-          </p>
-        )}
-        <button type="submit" class="primary" disabled={busy.value}>
-          {busy.value ? 'Signing in…' : 'Sign in'}
-        </button>
-      </form>
+      <SignIn />
       <details class="quiet">
         <summary>Where is the first password?</summary>
         <p>

@@ -42,14 +42,42 @@ interface VersionProps {
   reload: () => void;
 }
 
-function Version({ of, one, metricName, reload }: VersionProps) {
-  const { checkpoint } = one;
-  const { trialId, experimentId, searcherMetric } = checkpoint?.training ?? {};
+function EditVersion({ of, one, reload }: Omit<VersionProps, 'metricName'>) {
   const save = async (fields: FormData): Promise<void> => {
     const to = { name: field(fields, 'name'), comment: field(fields, 'comment'), notes: field(fields, 'notes') };
     await patchVersion(of.name, one.version, to);
     reload();
   };
+  return (
+    <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Edit version ${one.version}`} submit="Save" plain work={save}>
+      {() => (
+        <>
+          <label>
+            Name
+            <input type="text" name="name" defaultValue={one.name} />
+          </label>
+          <label>
+            Comment
+            <input type="text" name="comment" defaultValue={one.comment} />
+          </label>
+          <label>
+            Notes
+            <textarea name="notes" rows={5} defaultValue={one.notes} />
+          </label>
+          {one.checkpoint && (
+            <p class="quiet">
+              Checkpoint <code>{one.checkpoint.uuid}</code>
+            </p>
+          )}
+        </>
+      )}
+    </FormDialog>
+  );
+}
+
+function Version({ of, one, metricName, reload }: VersionProps) {
+  const { checkpoint } = one;
+  const { trialId, experimentId, searcherMetric } = checkpoint?.training ?? {};
   return (
     <tr>
       <th scope="row">
@@ -89,29 +117,7 @@ function Version({ of, one, metricName, reload }: VersionProps) {
             Download
           </a>
         )}
-        <FormDialog label="Edit…" name={`Edit version ${one.version}`} title={`Edit version ${one.version}`} submit="Save" plain work={save}>
-          {() => (
-            <>
-              <label>
-                Name
-                <input type="text" name="name" defaultValue={one.name} />
-              </label>
-              <label>
-                Comment
-                <input type="text" name="comment" defaultValue={one.comment} />
-              </label>
-              <label>
-                Notes
-                <textarea name="notes" rows={5} defaultValue={one.notes} />
-              </label>
-              {checkpoint && (
-                <p class="quiet">
-                  Checkpoint <code>{checkpoint.uuid}</code>
-                </p>
-              )}
-            </>
-          )}
-        </FormDialog>
+        <EditVersion of={of} one={one} reload={reload} />
         <Confirm
           label="Delete…"
           name={`Delete version ${one.version}`}

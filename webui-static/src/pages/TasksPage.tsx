@@ -63,6 +63,48 @@ function End({ one }: { one: Task }) {
   );
 }
 
+const Row = ({ one, now, hasActions, reload }: { one: Task; now: number; hasActions: boolean; reload: () => void }) => (
+  <tr>
+    <th scope="row">
+      <a href={paths.task(one.id)}>{one.description || one.id}</a>
+    </th>
+    <td>
+      <Kind one={one} />
+    </td>
+    <td>
+      <StateBadge state={outcome(one)} />
+    </td>
+    <td>{one.username}</td>
+    <td>{one.resourcePool}</td>
+    <td class="number">{one.slots}</td>
+    <td>
+      <Time at={one.startTime} />
+    </td>
+    <td class="number">{span(one.startTime, one.endTime, now)}</td>
+    <td class="reason">
+      <End one={one} />
+    </td>
+    {hasActions && (
+      <td>
+        {!hasEnded(one) && (
+          <Confirm
+            label="Kill…"
+            name={`Kill ${one.description || one.id}`}
+            title="Kill this task?"
+            yes="Kill"
+            no="Keep it running"
+            plain
+            work={() => killCommand(one.id)}
+            done={reload}
+          >
+            {one.description || one.id} ends at once.
+          </Confirm>
+        )}
+      </td>
+    )}
+  </tr>
+);
+
 export function TasksPage() {
   useTitle('Tasks');
   const live = useLive(
@@ -90,45 +132,7 @@ export function TasksPage() {
           ) : (
             <Table label="Tasks" heads={['Task', 'Kind', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', ...(running ? ['Actions'] : [])]}>
               {all.map((one) => (
-                <tr key={one.id}>
-                  <th scope="row">
-                    <a href={paths.task(one.id)}>{one.description || one.id}</a>
-                  </th>
-                  <td>
-                    <Kind one={one} />
-                  </td>
-                  <td>
-                    <StateBadge state={outcome(one)} />
-                  </td>
-                  <td>{one.username}</td>
-                  <td>{one.resourcePool}</td>
-                  <td class="number">{one.slots}</td>
-                  <td>
-                    <Time at={one.startTime} />
-                  </td>
-                  <td class="number">{span(one.startTime, one.endTime, now)}</td>
-                  <td class="reason">
-                    <End one={one} />
-                  </td>
-                  {running && (
-                    <td>
-                      {!hasEnded(one) && (
-                        <Confirm
-                          label="Kill…"
-                          name={`Kill ${one.description || one.id}`}
-                          title="Kill this task?"
-                          yes="Kill"
-                          no="Keep it running"
-                          plain
-                          work={() => killCommand(one.id)}
-                          done={live.reload}
-                        >
-                          {one.description || one.id} ends at once.
-                        </Confirm>
-                      )}
-                    </td>
-                  )}
-                </tr>
+                <Row key={one.id} one={one} now={now} hasActions={running} reload={live.reload} />
               ))}
             </Table>
           )

@@ -29,6 +29,59 @@ function triggersOf(fields: FormData): Trigger[] {
   ];
 }
 
+const Fields = ({ places }: { places: readonly Workspace[] }) => (
+  <>
+    <label>
+      URL
+      <input type="text" name="url" required placeholder="https://" autocomplete="off" />
+    </label>
+    <label>
+      Name
+      <input type="text" name="name" autocomplete="off" />
+    </label>
+    <label>
+      Format
+      <select name="format">
+        <option value="WEBHOOK_TYPE_DEFAULT">JSON</option>
+        <option value="WEBHOOK_TYPE_SLACK">Slack</option>
+      </select>
+    </label>
+    <label>
+      Workspace
+      <select name="workspace">
+        {user.value?.admin && <option value="0">All workspaces</option>}
+        {places.map((one) => (
+          <option key={one.id} value={one.id}>
+            {one.name}
+          </option>
+        ))}
+      </select>
+    </label>
+    <label>
+      Experiments
+      <select name="mode">
+        <option value="WEBHOOK_MODE_WORKSPACE">All of the workspace</option>
+        <option value="WEBHOOK_MODE_SPECIFIC">Those that name it in integrations.webhooks</option>
+      </select>
+    </label>
+    <fieldset>
+      <legend>Notify when an experiment is</legend>
+      {STATES.map((state) => (
+        <label class="check" key={state}>
+          <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {triggerState(state)}
+        </label>
+      ))}
+    </fieldset>
+    <label>
+      Notify when a log line matches (regex)
+      <input type="text" name="regex" autocomplete="off" />
+    </label>
+    <label class="check">
+      <input type="checkbox" name="alert" /> Notify when a task raises an alert
+    </label>
+  </>
+);
+
 function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: () => void }) {
   const make = async (fields: FormData): Promise<void> => {
     const triggers = triggersOf(fields);
@@ -47,58 +100,7 @@ function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: 
   };
   return (
     <FormDialog label="New webhook…" title="New webhook" submit="Create" work={make}>
-      {() => (
-        <>
-          <label>
-            URL
-            <input type="text" name="url" required placeholder="https://" autocomplete="off" />
-          </label>
-          <label>
-            Name
-            <input type="text" name="name" autocomplete="off" />
-          </label>
-          <label>
-            Format
-            <select name="format">
-              <option value="WEBHOOK_TYPE_DEFAULT">JSON</option>
-              <option value="WEBHOOK_TYPE_SLACK">Slack</option>
-            </select>
-          </label>
-          <label>
-            Workspace
-            <select name="workspace">
-              {user.value?.admin && <option value="0">All workspaces</option>}
-              {places.map((one) => (
-                <option key={one.id} value={one.id}>
-                  {one.name}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label>
-            Experiments
-            <select name="mode">
-              <option value="WEBHOOK_MODE_WORKSPACE">All of the workspace</option>
-              <option value="WEBHOOK_MODE_SPECIFIC">Those that name it in integrations.webhooks</option>
-            </select>
-          </label>
-          <fieldset>
-            <legend>Notify when an experiment is</legend>
-            {STATES.map((state) => (
-              <label class="check" key={state}>
-                <input type="checkbox" name={state} defaultChecked={state === 'ERROR'} /> {triggerState(state)}
-              </label>
-            ))}
-          </fieldset>
-          <label>
-            Notify when a log line matches (regex)
-            <input type="text" name="regex" autocomplete="off" />
-          </label>
-          <label class="check">
-            <input type="checkbox" name="alert" /> Notify when a task raises an alert
-          </label>
-        </>
-      )}
+      {() => <Fields places={places} />}
     </FormDialog>
   );
 }

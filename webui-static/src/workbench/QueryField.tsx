@@ -25,40 +25,20 @@ function mistakeOf(text: string, known: readonly Known[]): string | undefined {
   }
 }
 
-export function QueryField(props: Props) {
-  const { label, value, known } = props;
-  const field = useRef<HTMLInputElement>(null);
-  const timer = useRef<number>();
-  const latest = useRef(props);
-  latest.current = props;
-  const typed = useSignal<string | undefined>(undefined); // a text that cannot be read
+// The completions of the text at the cursor, and the one that keys have reached.
+function useCompletion(field: { current: HTMLInputElement | null }, { known, valuesOf }: Props, changed: () => void) {
   const completion = useSignal<Completion>(NONE);
   const at = useSignal(-1);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  useEffect(() => {
-    if (!field.current || document.activeElement === field.current) return;
-    field.current.value = value;
-    typed.value = undefined;
-  }, [value]);
-
-  const commit = (): void => {
-    clearTimeout(timer.current);
-    const text = field.current?.value ?? '';
-    typed.value = mistakeOf(text, latest.current.known) === undefined ? undefined : text;
-    if (typed.value !== undefined) return;
-    const query = print(parse(text, latest.current.known));
-    if (query !== latest.current.value) latest.current.say(query);
-  };
+  const options = completion.value.options.slice(0, MAX_OPTIONS);
   const offer = (): void => {
     const element = field.current;
     if (!element) return;
-    completion.value = complete(element.value, element.selectionStart ?? element.value.length, known, props.valuesOf);
+    completion.value = complete(element.value, element.selectionStart ?? element.value.length, known, valuesOf);
     at.value = -1;
   };
-  const onInput = (): void => {
-    clearTimeout(timer.current);
-    timer.current = window.setTimeout(commit, REST_MS);
-    offer();
+  const close = (): void => {
+    completion.value = NONE;
+    at.value = -1;
   };
   const accept = (option: string): void => {
     const element = field.current;
@@ -69,29 +49,73 @@ export function QueryField(props: Props) {
     const cursor = element.value.length - rest.trimStart().length;
     element.setSelectionRange(cursor, cursor);
     element.focus();
-    onInput();
+    changed();
+    offer();
   };
-  const options = completion.value.options.slice(0, MAX_OPTIONS);
-  const close = (): void => {
-    completion.value = NONE;
-    at.value = -1;
+  const move = (by: 1 | -1): void => void (at.value = Math.max(-1, Math.min(options.length - 1, at.value + by)));
+  return { options, at: at.value, offer, close, accept, move };
+}
+
+type Completions = ReturnType<typeof useCompletion>;
+
+// Handles a key; false if it is not one of the field's.
+function press(key: string, { options, at, offer, close, accept, move }: Completions, commit: () => void): boolean {
+  const chosen = options[at];
+  if ((key === 'Enter' || key === 'Tab') && chosen) accept(chosen);
+  else if (key === 'Enter') {
+    commit();
+    close();
+  } else if (key === 'Escape' && options.length > 0) close();
+  else if (key === 'ArrowDown' && options.length === 0) offer();
+  else if (key === 'ArrowDown') move(1);
+  else if (key === 'ArrowUp' && options.length > 0) move(-1);
+  else return false;
+  return true;
+}
+
+const Options = ({ options, at, accept }: Completions) => (
+  <ul id="query-options" role="listbox" aria-label="Completions">
+    {options.map((option, index) => (
+      <li
+        key={option}
+        id={`query-option-${index}`}
+        role="option"
+        aria-selected={index === at}
+        onPointerDown={(event) => (event.preventDefault(), accept(option))}
+      >
+        {option}
+      </li>
+    ))}
+  </ul>
+);
+
+export function QueryField(props: Props) {
+  const { label, value, known } = props;
+  const field = useRef<HTMLInputElement>(null);
+  const timer = useRef<number>();
+  const latest = useRef(props);
+  latest.current = props;
+  const typed = useSignal<string | undefined>(undefined); // a text that cannot be read
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => {
+    if (!field.current || document.activeElement === field.current) return;
+    field.current.value = value;
+    typed.value = undefined;
+  }, [value]);
+  const commit = (): void => {
+    clearTimeout(timer.current);
+    const text = field.current?.value ?? '';
+    typed.value = mistakeOf(text, latest.current.known) === undefined ? undefined : text;
+    if (typed.value !== undefined) return;
+    const query = print(parse(text, latest.current.known));
+    if (query !== latest.current.value) latest.current.say(query);
   };
-  const onKey = (event: KeyboardEvent): void => {
-    const chosen = options[at.value];
-    if (event.key === 'Enter') {
-      if (chosen) accept(chosen);
-      else {
-        commit();
-        close();
-      }
-    } else if (event.key === 'Escape' && options.length > 0) close();
-    else if (event.key === 'Tab' && chosen) accept(chosen);
-    else if (event.key === 'ArrowDown' && options.length === 0) offer();
-    else if (event.key === 'ArrowDown') at.value = Math.min(options.length - 1, at.value + 1);
-    else if (event.key === 'ArrowUp' && options.length > 0) at.value = Math.max(-1, at.value - 1);
-    else return;
-    event.preventDefault();
+  const commitLater = (): void => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(commit, REST_MS);
   };
+  const completions = useCompletion(field, props, commitLater);
+  const { options, at, offer, close } = completions;
   const open = options.length > 0;
   // A mistake is shown when typing has paused and nothing completes the text.
   const mistake = open ? undefined : mistakeOf(typed.value ?? value, known);
@@ -106,33 +130,19 @@ export function QueryField(props: Props) {
         aria-expanded={open}
         aria-controls="query-options"
         aria-autocomplete="list"
-        aria-activedescendant={at.value >= 0 ? `query-option-${at.value}` : undefined}
+        aria-activedescendant={at >= 0 ? `query-option-${at}` : undefined}
         aria-invalid={mistake !== undefined}
         aria-describedby={mistake ? 'query-mistake' : undefined}
         placeholder="Filter: text, or lr < 1e-3 and state = completed"
         autoComplete="off"
         spellcheck={false}
         defaultValue={value}
-        onInput={onInput}
+        onInput={() => (commitLater(), offer())}
         onChange={commit}
         onBlur={() => (commit(), close())}
-        onKeyDown={onKey}
+        onKeyDown={(event) => press(event.key, completions, commit) && event.preventDefault()}
       />
-      {open && (
-        <ul id="query-options" role="listbox" aria-label="Completions">
-          {options.map((option, index) => (
-            <li
-              key={option}
-              id={`query-option-${index}`}
-              role="option"
-              aria-selected={index === at.value}
-              onPointerDown={(event) => (event.preventDefault(), accept(option))}
-            >
-              {option}
-            </li>
-          ))}
-        </ul>
-      )}
+      {open && <Options {...completions} />}
       {mistake && (
         <p id="query-mistake" class="query-mistake" role="status">
           {mistake}

@@ -131,25 +131,22 @@ function useScrolling(frame: { current: HTMLElement | null }, columns: Column[],
 
 const markScrolled = (element: HTMLElement): void => void element.classList.toggle('scrolled', element.scrollLeft > 0);
 
-export function RunTable(props: Props) {
-  const { items } = props;
-  const frame = useRef<HTMLDivElement>(null);
-  const [measured, frameWidth] = useWidth<HTMLDivElement>(0);
-  const host = useCallback((element: HTMLDivElement | null) => {
-    frame.current = element;
-    measured(element);
-  }, []);
-  const choiceWidth = firstWidth(props.chosen);
+// The columns as the frame has room for them; of those beyond its right edge only the number is known outside.
+function useColumns(props: Props, frame: { current: HTMLElement | null }, choiceWidth: number, frameWidth: number) {
   const beside = props.beside && !onPhone();
   const shaped = onPhone() ? onOneLine(props.columns, frameWidth - choiceWidth) : beside ? besidePanels(props.columns, props.all, props.grouped) : props.columns;
   // Beside panels the id scrolls away from a name.
   const pins = beside && shaped.some(({ class: name }) => name === 'small-id') ? props.pins.filter((key) => key !== 'id') : props.pins;
   const sized = fitted(shaped, frameWidth - choiceWidth, beside ? SCROLLING_WIDTH : 0);
   const { columns, pinnedWidth } = useScrolling(frame, sized, { pins, sorts: props.sorts, beside, picked: props.picked }, choiceWidth, frameWidth);
-  const hidden = onPhone() || frameWidth === 0 ? 0 : columns.filter((_, at) => columns.slice(0, at + 1).reduce((sum, { width }) => sum + width, choiceWidth) > frameWidth + 1).length;
+  const isBeyond = (at: number): boolean => columns.slice(0, at + 1).reduce((sum, { width }) => sum + width, choiceWidth) > frameWidth + 1;
+  const hidden = onPhone() || frameWidth === 0 ? 0 : columns.filter((_, at) => isBeyond(at)).length;
   useLayoutEffect(() => void (props.hides.value = hidden), [hidden]);
-  const total = items.total ?? 0;
-  const height = rowHeight();
+  return { columns, pins, pinnedWidth, hidden };
+}
+
+// Follows the rows in sight. Returns the function that looks at them.
+function useSight(frame: { current: HTMLElement | null }, items: Props['items'], height: number, changes: readonly unknown[]): () => void {
   const look = (): void => {
     const element = frame.current;
     if (!element?.firstElementChild) return;
@@ -175,22 +172,26 @@ export function RunTable(props: Props) {
     if (sight.value.last > 0) return look();
     const timer = setTimeout(() => latest.current(), FIRST_LOOK_MS);
     return () => clearTimeout(timer);
-  }, [total, height, columns.length, frameWidth > 0]);
-  useTableKeys(props, frame);
-  useHovered(frame);
+  }, [height, ...changes]);
+  return look;
+}
+
+// The place of rows that are not rendered.
+const Gap = ({ count, height, columns }: { count: number; height: number; columns: number }) =>
+  count > 0 ? (
+    <tr aria-hidden="true" style={{ height: `${count * height}px` }}>
+      <td colSpan={columns + 1} class="gap" />
+    </tr>
+  ) : null;
+
+// The rows in sight; those that the master has not sent yet have a sign in their place.
+function Rows({ items, ...shared }: RowProps & Pick<Props, 'items' | 'closed'>) {
+  const { columns, height } = shared;
+  const total = items.total ?? 0;
   const first = Math.min(sight.value.first, Math.max(0, total - 1));
   const last = Math.min(total - 1, sight.value.last || Math.ceil(innerHeight / height));
-  const indexes: number[] = [];
-  for (let index = first; index <= last; index++) indexes.push(index);
+  const indexes = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
   const now = useNow(indexes.some((index) => !isEnded(items.at(index)?.run?.state ?? 'STATE_COMPLETED')));
-  const width = columns.reduce((sum, column) => sum + column.width, choiceWidth);
-  const gap = (count: number) =>
-    count > 0 && (
-      <tr aria-hidden="true" style={{ height: `${count * height}px` }}>
-        <td colSpan={columns.length + 1} class="gap" />
-      </tr>
-    );
-  const shared = { ...props, columns, pins, height, filled: sight.value.last === 0 ? columns.length - hidden : columns.length };
   const row = (index: number) => {
     const item = items.at(index);
     if (item?.group) return <GroupRow key={index} {...shared} group={item.group} index={index} />;
@@ -203,6 +204,41 @@ export function RunTable(props: Props) {
       </tr>
     );
   };
+  return (
+    <>
+      {shared.top.length > 0 && (
+        <tbody class="top-rows">
+          {shared.top.map((run) => (
+            <RunRow key={run.id} {...shared} index={undefined} isCursor={false} run={run} now={now} />
+          ))}
+        </tbody>
+      )}
+      <tbody>
+        <Gap count={first} height={height} columns={columns.length} />
+        {indexes.map(row)}
+        <Gap count={total - 1 - last} height={height} columns={columns.length} />
+      </tbody>
+    </>
+  );
+}
+
+export function RunTable(props: Props) {
+  const { items } = props;
+  const frame = useRef<HTMLDivElement>(null);
+  const [measured, frameWidth] = useWidth<HTMLDivElement>(0);
+  const host = useCallback((element: HTMLDivElement | null) => {
+    frame.current = element;
+    measured(element);
+  }, []);
+  const choiceWidth = firstWidth(props.chosen);
+  const { columns, pins, pinnedWidth, hidden } = useColumns(props, frame, choiceWidth, frameWidth);
+  const total = items.total ?? 0;
+  const height = rowHeight();
+  const look = useSight(frame, items, height, [total, columns.length, frameWidth > 0]);
+  useTableKeys(props, frame);
+  useHovered(frame);
+  const width = columns.reduce((sum, column) => sum + column.width, choiceWidth);
+  const shared = { ...props, columns, pins, height, filled: sight.value.last === 0 ? columns.length - hidden : columns.length };
   // The width is known before the table is drawn, so that it is laid out once; a scroll bar would change it.
   const isLong = total * height > innerHeight;
   const least = Math.min(LEAST_HEIGHT, HEAD_HEIGHT + (total + props.top.length) * height);
@@ -225,18 +261,7 @@ export function RunTable(props: Props) {
             ))}
           </colgroup>
           <Head {...shared} total={total} />
-          {props.top.length > 0 && (
-            <tbody class="top-rows">
-              {props.top.map((run) => (
-                <RunRow key={run.id} {...shared} index={undefined} isCursor={false} run={run} now={now} />
-              ))}
-            </tbody>
-          )}
-          <tbody>
-            {gap(first)}
-            {indexes.map(row)}
-            {gap(total - 1 - last)}
-          </tbody>
+          <Rows {...shared} />
         </table>
       )}
     </div>

@@ -3,25 +3,24 @@
 import { grouped } from '../format';
 import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { choicesOf } from '../charts/search';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
-import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
-import { groupsOf, inGroups, type Group } from './groups';
 import { heatOf } from './heat';
 import { coloringOf, Panels, PanelSelect, usePanel, useShades } from './Panels';
 import { onPhone } from '../phone';
 import { QueryField } from './QueryField';
-import { print, stateWord, withTests, type Query } from './query';
-import { RunTable, type Item } from './RunTable';
+import { print, stateWord, withTests } from './query';
+import { RunTable } from './RunTable';
 import { useColorOf } from './runColors';
-import { inMemory, type RunSource } from './sources';
+import type { RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
-import { drawnRuns, MAX_DRAWN, withRows } from './selection';
+import { MAX_DRAWN, withRows } from './selection';
+import { columnsOf, keysOf, useRows, type Rows } from './tableView';
 import { TableTools } from './TableTools';
 import { TrialActions } from './TrialActions';
 import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
@@ -35,7 +34,7 @@ export interface Objective {
   smallerIsBetter: boolean;
 }
 
-interface Props {
+export interface WorkbenchProps {
   kind: RunKind;
   title: ComponentChildren; // before the query
   source: RunSource;
@@ -65,10 +64,6 @@ function valuesOf(rows: readonly Run[], key: string, kind: RunKind): string[] {
   }
   return [...found].map((one) => (key === 'state' ? stateWord(one) : one)).slice(0, 50);
 }
-
-// Groups and their runs as rows; those of closed groups are left out.
-const itemsOf = (groups: readonly Group[], closed: ReadonlySet<string>): Item[] =>
-  groups.flatMap((group): Item[] => [{ group }, ...(closed.has(group.key) ? [] : group.runs.map((run) => ({ run })))]);
 
 // Divides the width between table and panels, by pointer or arrow keys.
 function Splitter() {
@@ -140,7 +135,7 @@ function Drawing(props: { drawn: number; found: readonly Run[]; showAll: (shown:
 
 // The selected rows, which keep the states of their rows; undefined where rows have no check boxes: on a phone until
 // they are asked for, and with a single run. `own` belongs to the page that acts on them.
-function useChosen(own: Props['chosen'], rows: readonly Run[], asked: boolean, single: boolean): Required<Props>['chosen'] | undefined {
+function useChosen(own: WorkbenchProps['chosen'], rows: readonly Run[], asked: boolean, single: boolean): Required<WorkbenchProps>['chosen'] | undefined {
   const local = useSignal<ReadonlyMap<number, Run>>(new Map());
   const chosen = own ?? local;
   useEffect(() => {
@@ -149,8 +144,107 @@ function useChosen(own: Props['chosen'], rows: readonly Run[], asked: boolean, s
   return single || (onPhone() && !asked) ? undefined : chosen;
 }
 
-export function Workbench(props: Props) {
-  const { kind, source } = props;
+// Without a choice in the address a narrow window shows the charts of trials, or the table of experiments.
+const layoutOf = ({ kind, first = 'both' }: WorkbenchProps, { layout, panels }: Record<string, string | undefined>): Layout =>
+  LAYOUTS.find((one) => one === layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || panels ? 'panels' : 'table') : first);
+
+// Shared by the parts of a workbench.
+interface Shared extends WorkbenchProps {
+  view: View;
+  change: (part: Partial<View>) => void;
+  keys: readonly string[]; // of the columns
+  rows: Rows;
+  shown: Layout;
+  shadeOf: ((run: Run) => string) | undefined; // the colors of the dots, where the charts beside the table have those of the metric
+  showAll: (shown: boolean) => void;
+  hides: Signal<number>; // columns beyond the edge of the table
+}
+
+interface BarProps extends Shared {
+  layout: Layout;
+  selects: Signal<boolean>;
+  hasTools: Signal<boolean>;
+}
+
+// The row above table and charts: the title of the page, the query, and tools.
+function Bar({ kind, source, title, search, view, keys, rows, layout, shown, shadeOf, change, selects, hides, hasTools }: BarProps) {
+  const { single, loaded, drawn, found, groups } = rows;
+  return (
+    <div class="workbench-bar">
+      {title}
+      {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
+      {!single && (
+        <QueryField
+          label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
+          value={view.text}
+          known={source.known}
+          valuesOf={(key) => valuesOf(loaded, key, kind)}
+          say={(text) => change({ text })}
+        />
+      )}
+      <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} hides={shown === 'panels' ? undefined : hides} />
+      <LayoutChoice layout={layout} />
+      {onPhone() && layout === 'panels' && <PanelSelect searches={search !== undefined} single={single} />}
+      <Options open={hasTools} />
+    </div>
+  );
+}
+
+interface TableProps extends Shared {
+  chosen: Required<WorkbenchProps>['chosen'] | undefined;
+  colorOf: (id: number) => string;
+  closed: Signal<ReadonlySet<string>>; // groups with hidden runs
+}
+
+// The table, or the page's message without rows.
+function Table(props: TableProps) {
+  const { kind, source, objective, none, view, change, rows } = props;
+  const isEmpty = source.rows.total === 0;
+  const draw = (run: Run): void => {
+    const ids = new Set(rows.drawn.map(({ id }) => id));
+    if (!ids.delete(run.id)) ids.add(run.id);
+    change({ drawn: [...ids] });
+  };
+  return (
+    <div class="workbench-table">
+      {source.mistake ? null : isEmpty && source.top.length === 0 ? (
+        none
+      ) : (
+        <RunTable
+          label={kind === 'trial' ? 'Trials' : 'Experiments'}
+          items={rows.items}
+          all={rows.found}
+          beside={props.shown === 'both'}
+          single={rows.single}
+          grouped={view.groups.length > 0}
+          picked={view.columns !== undefined}
+          columns={columnsOf(props, view, rows, props.keys)}
+          sorts={view.sorts.length === 0 && kind === 'experiment' ? NEWEST_FIRST : view.sorts}
+          pins={view.pins}
+          heat={heatOf(view.heat, view.heat.length > 0 ? rows.loaded : [])}
+          chosen={props.chosen}
+          shown={new Set(rows.drawn.map(({ id }) => id))}
+          colorOf={props.colorOf}
+          shadeOf={props.shadeOf}
+          showAll={props.showAll}
+          closed={props.closed}
+          hides={props.hides}
+          draw={draw}
+          top={rows.top}
+          pin={(run) => change({ top: flipTop(view.top, run.id) })}
+          sort={(key, add) => change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && objective?.smallerIsBetter === false) })}
+        />
+      )}
+      {isEmpty && source.top.length > 0 && none}
+      {source.cut !== undefined && (
+        <p class="quiet">The first {grouped(source.cut)} experiments are shown; a narrower query finds the others.</p>
+      )}
+    </div>
+  );
+}
+
+export function Workbench(props: WorkbenchProps) {
+  const { kind, source, objective, search } = props;
   const { query, setQuery } = useQuery();
   const own = readView(query);
   const view = own.sorts.length === 0 && props.sorts ? { ...own, sorts: [...props.sorts] } : own;
@@ -160,110 +254,26 @@ export function Workbench(props: Props) {
   const hasTools = useSignal(false);
   const selects = useSignal(false);
   const hides = useSignal(0);
-  const layout = LAYOUTS.find((one) => one === query.layout) ?? (matchMedia(NARROW).matches ? (kind === 'trial' || query.panels ? 'panels' : 'table') : (props.first ?? 'both'));
+  const layout = layoutOf(props, query);
   const body = useAbove();
-  const groupKeys = view.groups.join();
-  const sortKey = JSON.stringify(view.sorts[0]);
-  const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups, view.sorts[0]), [source.grouped, groupKeys, sortKey]);
-  const items = useMemo(() => (groups.length > 0 ? inMemory(itemsOf(groups, closed.value)) : undefined), [groups, closed.value]);
-  // All rows that are known, in the order of the table; a run that is drawn stays known when it is out of sight.
-  const found = source.grouped ?? source.rows.loaded();
-  const top = source.top.map((run) => found.find(({ id }) => id === run.id) ?? run);
-  const above = top.filter(({ id }) => !found.some((run) => run.id === id));
-  const loaded = above.length > 0 ? [...above, ...found] : found;
-  // A group is drawn with all of its runs.
-  const drawn = groups.length > 0 && !view.drawn ? loaded.slice(0, MAX_DRAWN) : drawnRuns(loaded, view.drawn, view.top, props.objective?.smallerIsBetter);
+  const rows = useRows(props, view, closed.value);
+  const { groups, found, loaded, drawn, single } = rows;
   const colorOf = useColorOf(kind, groups, drawn);
-  const shownIds = new Set(drawn.map(({ id }) => id));
-  const single = source.rows.total === 1 && view.text === '' && groups.length === 0 && above.length === 0;
   const chosen = useChosen(props.chosen, loaded, selects.value, single);
-  const { total } = source.rows;
   // One message over the full width, unless the panels show the search itself.
-  const isEmpty = total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
+  const isEmpty = source.rows.total === 0 && loaded.length === 0 && !source.mistake && query.panels !== 'search';
   const shown = isEmpty ? 'table' : layout;
-  const panel = usePanel(props.search !== undefined, single).current;
-  const shadeOf = useShades(shown === 'both' && coloringOf(panel, query) === 'metric', loaded, props.objective);
+  const panel = usePanel(search !== undefined, single).current;
+  const shadeOf = useShades(shown === 'both' && coloringOf(panel, query) === 'metric', loaded, objective);
   const showAll = (all: boolean): void => change({ drawn: all ? found.slice(0, MAX_DRAWN).map(({ id }) => id) : [] });
-  const usual = kind === 'experiment' && !onPhone() ? usualColumns(loaded, layout !== 'table', innerWidth) : DEFAULT_COLUMNS[kind];
-  // The labels of groups have the values of their columns.
-  const keys = (view.columns ?? props.columns ?? usual).filter((key) => key === 'id' || !view.groups.includes(key));
-  const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
-  const oneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
-  // The best of all experiments would be the best of several tasks.
-  const isOneTask = kind === 'trial' || view.text !== '' || groups.length > 0;
-  const columns = ordered
-    .map((key) => column(key, kind))
-    .filter((one): one is Column => one !== undefined)
-    .map((one) => aligned(titled(one, oneMetric ? props.objective?.metric : undefined), loaded))
-    .map((one) => (oneMetric && props.objective && isOneTask && loaded.length === source.rows.total ? withBest(one, loaded, props.objective.smallerIsBetter) : one))
-    .map((one) => inGroups(one, groups));
-  const draw = (run: Run): void => {
-    const ids = new Set(drawn.map(({ id }) => id));
-    if (!ids.delete(run.id)) ids.add(run.id);
-    change({ drawn: [...ids] });
-  };
-  const setTests = (touched: readonly string[], tests: readonly Query[]): void => change({ text: print(withTests(source.query, touched, tests)) });
-  // Rows that the master has not sent yet are undefined.
-  const paged = { ...source.rows, at: (index: number) => wrap(source.rows.at(index)), loaded: () => [] };
+  const keys = keysOf(props, view, loaded, layout !== 'table');
+  const shared = { ...props, view, change, keys, rows, shown, shadeOf, showAll, hides } as const;
   return (
     <div class={`workbench layout-${shown} of-${kind} ${single ? 'single' : ''} ${hasTools.value ? '' : 'no-tools'} ${keys.includes('numTrials') ? 'counts-trials' : ''}`}>
-      <div class="workbench-bar">
-        {props.title}
-        {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
-        {!single && (
-          <QueryField
-            label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
-            value={view.text}
-            known={source.known}
-            valuesOf={(key) => valuesOf(loaded, key, kind)}
-            say={(text) => change({ text })}
-          />
-        )}
-        <TableTools kind={kind} view={view} columns={keys} names={source.names} change={change} single={single} selects={selects} hides={shown === 'panels' ? undefined : hides} />
-        <LayoutChoice layout={layout} />
-        {onPhone() && layout === 'panels' && <PanelSelect searches={props.search !== undefined} single={single} />}
-        <Options open={hasTools} />
-      </div>
+      <Bar {...shared} layout={layout} selects={selects} hasTools={hasTools} />
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
-        {shown !== 'panels' && (
-          <div class="workbench-table">
-            {source.mistake ? null : total === 0 && source.top.length === 0 ? (
-              props.none
-            ) : (
-              <RunTable
-                label={kind === 'trial' ? 'Trials' : 'Experiments'}
-                items={items ?? paged}
-                all={found}
-                beside={shown === 'both'}
-                single={single}
-                grouped={view.groups.length > 0}
-                picked={view.columns !== undefined}
-                columns={columns}
-                sorts={view.sorts.length === 0 && kind === 'experiment' ? NEWEST_FIRST : view.sorts}
-                pins={view.pins}
-                heat={heatOf(view.heat, view.heat.length > 0 ? loaded : [])}
-                chosen={chosen}
-                shown={shownIds}
-                colorOf={colorOf}
-                shadeOf={shadeOf}
-                showAll={showAll}
-                closed={closed}
-                hides={hides}
-                draw={draw}
-                top={top}
-                pin={(run) => change({ top: flipTop(view.top, run.id) })}
-                sort={(key, add) =>
-                  change({ sorts: nextSorts(view.sorts, key, add, key === 'searcherMetricsVal' && props.objective?.smallerIsBetter === false) })
-                }
-              />
-            )}
-            {total === 0 && source.top.length > 0 && props.none}
-            {source.cut !== undefined && (
-              <p class="quiet">The first {grouped(source.cut)} experiments are shown; a narrower query finds the others.</p>
-            )}
-          </div>
-        )}
+        {shown !== 'panels' && <Table {...shared} chosen={chosen} colorOf={colorOf} closed={closed} />}
         {shown === 'both' && <Splitter />}
         {shown !== 'table' && (
           <Panels
@@ -272,12 +282,12 @@ export function Workbench(props: Props) {
             rows={loaded}
             colors={new Map(drawn.map(({ id }) => [id, colorOf(id)]))}
             groups={groups}
-            objective={props.objective}
+            objective={objective}
             keyed={layout === 'panels'}
             single={single}
-            setTests={setTests}
+            setTests={(touched, tests) => change({ text: print(withTests(source.query, touched, tests)) })}
             query={source.query}
-            search={props.search}
+            search={search}
             drawing={single ? null : <Drawing drawn={drawn.length} found={found} showAll={showAll} />}
           />
         )}
@@ -287,5 +297,3 @@ export function Workbench(props: Props) {
     </div>
   );
 }
-
-const wrap = (run: Run | undefined): Item | undefined => run && { run };

@@ -1,0 +1,266 @@
+// uPlot's options for a metric panel: ranges, styles of lines, axes, and the values at the pointer.
+import uPlot from 'uplot';
+import { axisNumber, axisTexts, digits } from '../format';
+import { faint, seriesColors, themeColor } from '../colors';
+import { hovered } from '../workbench/selection';
+import { drawBehind, withPale } from './behind';
+import { drawEnds, idBeside, roomFor } from './ends';
+import { dashOf, isBanded } from './facts';
+import type { Focus } from './focus';
+import type { Resize } from './Grip';
+import { highlight, MANY_SERIES } from './highlight';
+import { hoverRows, nearest, type Hover } from './hover';
+import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
+
+// Space above the highest line, for half of an axis label.
+const TOP_PADDING = 8;
+// Dots mark the points of few short series only: they would hide the lines.
+const DOTTED_SERIES = 16;
+const DOTTED_POINTS = 8;
+// Opacity of curves beside the one that is pointed at.
+export const DIMMED = 0.4;
+// Pixels of the y axis with labels of usual length: plots beside each other have one width. Pixels right of the plot.
+const Y_AXIS = 56;
+const RIGHT = 16;
+// Least pixels between ticks of the x axis. Batches are whole.
+const X_SPACE = 48;
+const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map((digit) => digit * 10 ** power)).flat().filter(Number.isInteger);
+
+// Least pixels of a range that the pointer draws.
+const LEAST_ZOOM = 8;
+
+// Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
+const BAND = 0.1;
+const EDGE = 0.45;
+const RAW = 0.16;
+const QUIET = 0.5;
+
+export const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
+
+export interface ChartProps {
+  panel: Panel;
+  look: Look;
+  colors: readonly string[] | undefined; // by place: a trial has the same color in every panel; undefined: the first one
+  tags?: readonly string[] | undefined; // by place: short names at the ends of the curves
+  zoom: (from: number, to: number) => void; // in axis units
+  domain?: readonly [number, number] | undefined; // of the x axis; default: that of the panel
+  trials?: number | undefined; // that are drawn; some may not have the metric
+  smallerIsBetter?: boolean | undefined; // the title of the objective's chart has its best value
+  text?: ((name: string, value: number) => string) | undefined; // formats a value; default: digits
+  resize?: Resize | undefined; // by its lower edge
+}
+
+// Ranges of the axes: of x as given, of y without the first values or that of learning rates; and the curves behind the
+// others.
+export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; pale: readonly Series[] };
+
+const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
+  if (domain && domain[0] < domain[1]) return [...domain];
+  const only = places?.length === 1 ? places[0] : undefined;
+  return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
+};
+
+// The part of the x axis from which on curves are in sight.
+const inSight = ({ domain, focus }: Pick<Ranges, 'domain' | 'focus'>): ChartProps['domain'] => (domain && focus ? [Math.max(domain[0], focus.from), domain[1]] : domain);
+
+// The range of the y axis, with a margin.
+function around(min: number | null, max: number | null): uPlot.Range.MinMax {
+  if (min === null || max === null) return [0, 1];
+  if (min !== max) return uPlot.rangeNum(min, max, 0.1, true);
+  const room = Math.abs(min) / 10 || 1;
+  return [min - room, max + room];
+}
+
+// The range of a logarithmic y axis; without values it has none.
+const magnitudes = ([min, max]: readonly [number | null, number | null]): uPlot.Range.MinMax =>
+  min === null || max === null ? [null, null] : uPlot.rangeLog(min, max, 10, false);
+
+// With more trials, training beside validation is paler: two sets of lines would hide each other.
+const LOUD_TRIALS = 4;
+function quietOf({ series }: Panel): (one: Series) => boolean {
+  const isMany = series.some(({ group }) => group === 'validation') && new Set(series.map(({ trial }) => trial)).size > LOUD_TRIALS;
+  return ({ group }) => isMany && group !== 'validation';
+}
+
+const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
+  const own = colors ?? seriesColors(1);
+  return panel.series.map((series) => own[series.place] ?? '');
+};
+
+const edgesOf = (element: Element | null): [number, number] => {
+  const { left = 0, right = 0 } = element?.getBoundingClientRect() ?? {};
+  return [left, right];
+};
+
+// By the element around the plot, which stays when the plot is made again.
+export const isHovered = (plot: uPlot): boolean => plot.root.closest('.plot')?.matches(':hover') ?? false;
+
+// The x of the pointer's line in all charts.
+let pointedX: number | undefined;
+
+// The pointer's line is at the nearest point of the chart below the pointer, where the values are those of the box, and at
+// the same x in the other charts; not while a range is drawn.
+const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
+  if (left < 0 || plot.cursor.event?.buttons) return [left, top];
+  const isOwn = isHovered(plot);
+  if (isOwn) pointedX = plot.data[0][plot.posToIdx(left)];
+  const at = pointedX === undefined ? left : plot.valToPos(pointedX, 'x');
+  return [isOwn || at <= plot.bbox.width / devicePixelRatio ? at : -1, top];
+};
+
+// Whether a color stands for one trial, so that table and charts can point at it.
+export const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
+
+// The lines of a panel, with smoothing also the unsmoothed ones behind them, and the bands of groups between their edges.
+function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonly string[], card: string): { lines: uPlot.Series[]; bands: uPlot.Band[] } {
+  const isQuiet = quietOf(panel);
+  const count = panel.series.length;
+  const hasDots = count <= DOTTED_SERIES;
+  const own = panel.series.map((series, i) => ({
+    label: series.label,
+    stroke: isQuiet(series) ? faint(colors[i] ?? '', QUIET) : (colors[i] ?? ''),
+    width: isBanded(panel) ? 2.5 : 1.5,
+    dash: dashOf(panel, series.group),
+    // Points of validation are hollow.
+    points: { show: series.x.length === 1 || (hasDots && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
+  }));
+  const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: faint(line.stroke, RAW), width: 1 })) : [];
+  if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
+  const edges = [...own, ...own].map((line) => ({ ...line, stroke: faint(line.stroke, EDGE), width: 1, points: { show: false } }));
+  const low = 1 + count + raw.length;
+  return { lines: [...own, ...raw, ...edges], bands: own.map((line, i) => ({ series: [low + count + i, low + i], fill: faint(line.stroke, BAND) })) };
+}
+
+function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
+  const grid = { stroke: themeColor('--line'), width: 1 };
+  const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif", grid, ticks: grid };
+  const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
+  return [
+    {
+      ...axis,
+      ...(look.axis === 'time' ? { incrs: TIME_STEPS } : look.axis === 'batches' ? { incrs: WHOLE_STEPS } : {}),
+      space: X_SPACE,
+      label: look.axis,
+      labelFont: axis.font,
+      labelSize: 16,
+      size: 30,
+      values: (_, ticks) => tickTexts(look.axis, ticks),
+    },
+    // Labels that are longer than usual make the axis wider.
+    {
+      ...axis,
+      size: (_, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
+      values: (_, ticks) => (text || look.log ? ticks.map(format) : axisTexts(ticks)),
+    },
+  ];
+}
+
+function cursorOf(count: number, colors: readonly string[], card: string): uPlot.Cursor {
+  return {
+    // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
+    sync: { key: 'metrics' },
+    y: false,
+    move: snapped,
+    drag: { x: true, y: false, setScale: false },
+    points: { one: count > MANY_SERIES, size: 7, stroke: card, fill: (_, i) => colors[i - 1] ?? card },
+    dataIdx: (plot, i, at) => (i > count ? null : nearest(plot.data[0], plot.data[i] ?? [], at)) as number,
+    focus: {
+      prox: count > 1 ? 24 : -1,
+      dist: (plot, i, _at, value, pointer) => (i <= count && isHovered(plot) ? value - pointer : Infinity),
+    },
+  };
+}
+
+// The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.
+function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly string[], focused: number | undefined): Hover {
+  const { panel, look, text, tags = [] } = props;
+  const { rect, root, cursor } = plot;
+  const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
+  // Without smoothing the edges of bands would follow the curves.
+  const data = (look.smoothing ?? 0) > 0 ? plot.data : plot.data.slice(0, panel.series.length + 1);
+  const rows = hoverRows(data, cursor.idxs ?? [], panel, focused);
+  const heights = rows.map(({ value }) => plot.valToPos(value, 'y'));
+  return {
+    left: (cursor.left ?? 0) + rect.left,
+    middle: rect.left + rect.width / 2,
+    top: rect.top,
+    bottom: rect.bottom,
+    chart: edgesOf(root.closest('figure')),
+    charts: edgesOf(root.closest('.charts')),
+    isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2,
+    title: `${look.axis} ${onAxis(look.axis, x)}`,
+    rows: rows.map((row) => ({
+      label: isBanded(panel) ? row.label : `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
+      color: colors[row.at] ?? '',
+      focused: row.at === focused,
+      value: listed(row.value),
+      raw: row.raw === undefined ? '' : listed(row.raw),
+    })),
+  };
+}
+
+type ShowHover = (at: Hover | undefined) => void;
+
+// The curve and the values at the pointer.
+function pointerHooks(props: ChartProps, colors: readonly string[], hover: ShowHover): Pick<uPlot.Hooks.Arrays, 'setSeries' | 'setCursor'> {
+  const { panel } = props;
+  const isMany = panel.series.length > MANY_SERIES;
+  let focused: number | undefined;
+  return {
+    setSeries: [
+      (plot, at) => {
+        focused = at === null ? undefined : at - 1;
+        if (isMany && isHovered(plot)) highlight(plot, at === null ? [] : [at]);
+        if (colorsAreTrials(props) && isHovered(plot)) hovered.value = focused === undefined ? undefined : panel.series[focused]?.trial;
+      },
+    ],
+    setCursor: [
+      (plot) => {
+        const { left = -1, idx } = plot.cursor;
+        const x = idx == null ? undefined : plot.data[0][idx];
+        if (left >= 0 && x !== undefined && isHovered(plot)) return hover(valuesAt(plot, x, props, colors, focused));
+        if (isMany && left < 0) highlight(plot, []);
+        hover(undefined);
+      },
+    ],
+  };
+}
+
+// The range of the x axis that the pointer has drawn, in axis units.
+function zoomed(plot: uPlot, zoom: ChartProps['zoom']): void {
+  if (plot.select.width < LEAST_ZOOM) return;
+  zoom(plot.posToVal(plot.select.left, 'x'), plot.posToVal(plot.select.left + plot.select.width, 'x'));
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+}
+
+// `hover` gets the values at the pointer; `ranges` are read at each drawing.
+export function options(props: ChartProps, width: number, hover: ShowHover, ranges: () => Ranges): uPlot.Options {
+  const { panel, look, tags = [] } = props;
+  const colors = colorsOf(props);
+  const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
+  const count = panel.series.length;
+  const tagRoom = roomFor(tags);
+  const { lines, bands } = linesOf(props, colors, card);
+  return {
+    width,
+    height: heightOf(look),
+    bands,
+    padding: [TOP_PADDING, Math.max(RIGHT, tagRoom), null, 0],
+    cursor: cursorOf(count, colors, card),
+    focus: { alpha: count > MANY_SERIES ? 1 : DIMMED },
+    legend: { show: false },
+    // A single point lies at the right end of the x axis and in the middle of the y axis.
+    scales: {
+      x: { time: false, range: (plot, min, max) => along(plot.data[0], min, max, inSight(ranges())) },
+      y: look.log ? { distr: 3, range: (_, min, max) => magnitudes(ranges().rates ?? [min, max]) } : { range: (_, min, max) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
+    },
+    axes: axesOf(props),
+    series: [{ label: look.axis }, ...lines],
+    hooks: {
+      drawAxes: [(plot) => drawBehind(plot, panel, ranges().pale, props.colors ?? [], plain)],
+      draw: tagRoom > 0 ? [(plot) => drawEnds(plot, panel, tags, props.colors ?? [], card)] : [],
+      setSelect: [(plot) => zoomed(plot, props.zoom)],
+      ...pointerHooks(props, colors, hover),
+    },
+  };
+}
