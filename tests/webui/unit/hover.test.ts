@@ -120,6 +120,15 @@ test('a label within the plot avoids the curves near its end, those beside the p
   assert.deepEqual(placedLabels(points, 300, 200, ({ text }) => text !== '1').map(({ text, middle }) => [text, middle]), [['1', 80]]);
 });
 
+test('a label is near its end, or none: its line would cross others', () => {
+  const low = (_end: unknown, _left: number, _right: number, top: number): boolean => top < 100;
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, low).map(({ middle }) => middle), [116]);
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80, isEnd: false }], 300, 200, low), []);
+  // Further to the right there is room beside the end.
+  const beside = (_end: unknown, left: number): boolean => left < 120;
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, beside).map(({ left, middle }) => [left, middle]), [[126, 80]]);
+});
+
 test('labels of ends that are near each other keep their order where curves are in the way', () => {
   const ends = [{ text: '11', x: 100, y: 80 }, { text: '2', x: 100, y: 86 }];
   // Only a short label fits above 90.

@@ -214,16 +214,18 @@ const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label:
 test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
   const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
   // One run: a tenth of the axis.
-  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9, from: 1 });
-  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9, from: 1 });
+  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9 });
+  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9 });
   // Runs whose last values are near each other: up to three tenths.
   const near = falling.map((value) => value + 0.1);
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 3.6], 9.1]);
-  // The first of them comes into sight four fifths of the way from 4, at 2, to 3.5, at 3.
-  assert.ok(Math.abs((found?.from ?? 0) - 2.8) < 1e-9);
+  // A chart that was cropped stays so with points that gain less, and a whole one whole.
+  const less = { series: [run(1, [7, ...falling.slice(1)])] };
+  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
+  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf({ series: [run(1, falling)] }, undefined, 0, before) !== undefined), [true, true, false]);
   // Runs with other last values: no more than needed.
-  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9, from: 1 });
+  assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A learning rate rises first: its peak is in sight.
   assert.equal(focusOf({ series: [run(1, [0, 9, ...falling.slice(2)]), run(2, [0, 9, ...near.slice(2)])] }), undefined);
   // A short curve ends within the first part.

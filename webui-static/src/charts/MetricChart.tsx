@@ -8,7 +8,7 @@ import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { paleOf } from './behind';
 import { isBanded, rateRange } from './facts';
-import { focusOf, steadiness } from './focus';
+import { focusOf, isDecided, steadiness, type Before, type Focus } from './focus';
 import { Grip } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, type Hover } from './hover';
@@ -165,6 +165,18 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { curr
   return { host, plot };
 }
 
+// The part of the values that is in sight; undefined for all of them.
+function useFocus({ panel, look, smallerIsBetter }: ChartProps, pale: readonly Series[]): Focus | undefined {
+  const before = useRef<Before>('first');
+  const isWhole = look.log || look.whole || panel.range !== undefined;
+  const focus = useMemo(
+    () => (isWhole ? undefined : focusOf(withRuns(panel, pale), smallerIsBetter, look.smoothing, before.current)),
+    [panel, isWhole, look.smoothing],
+  );
+  before.current = isWhole || !isDecided(panel) ? 'first' : focus ? 'cropped' : 'whole';
+  return focus;
+}
+
 // The smoothing of noisy curves without a choice; 0 for others. A chart that was smoothed stays so more easily.
 function useSteadiness({ panel, look }: ChartProps): number {
   const wasNoisy = useRef(false);
@@ -179,10 +191,7 @@ export function MetricChart(props: ChartProps) {
   const rates = useMemo(() => (props.look.log === undefined ? rateRange(panel) : undefined), [panel, props.look.log]);
   const look: Look = { ...props.look, log: props.look.log ?? rates !== undefined, ...(steady > 0 ? { smoothing: steady, isCentered: true } : {}) };
   const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);
-  const focus = useMemo(
-    () => (look.log || look.whole || panel.range ? undefined : focusOf(withRuns(panel, pale), props.smallerIsBetter, look.smoothing)),
-    [panel, look.log, look.whole, look.smoothing],
-  );
+  const focus = useFocus({ ...props, look }, pale);
   const hover = useSignal<Hover | undefined>(undefined);
   const { host, plot } = usePlot({ ...props, look, focus, rates, pale }, hover);
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;

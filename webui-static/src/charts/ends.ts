@@ -13,8 +13,11 @@ const LINE = 12;
 const CHARACTER = 7;
 const GAP = 10;
 const JOINED = 4;
-// Places above and below its end where a label within the plot is tried, in lines.
+// Places above and below its end where a label within the plot is tried, in lines, and further to the right, in pixels.
+// How far it may be from an end, and from another point of a curve: a longer line to it crosses those of others.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
+const RIGHTWARD = [0, 16];
+const FARTHEST = { end: 4 * LINE, point: 2 * LINE };
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
 // This many curves that end at one point, in pixels, have their labels where they are apart, or none.
@@ -22,6 +25,8 @@ const COINCIDING = 4;
 const COINCIDENT = 3;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
+// Ends that are closer to each other, in pixels, have the order that their curves had before.
+const SAME = 0.05;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -97,7 +102,7 @@ export function spread(heights: readonly number[], height: number): number[] {
 
 // The ends in columns from left to right, each from the top.
 function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
-  const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < 1 ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
+  const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < SAME ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
   const columns: T[][] = [];
   for (const end of [...ends].sort((a, b) => a.x - b.x)) {
     const own = columns[columns.length - 1];
@@ -131,12 +136,14 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
     const isBeside = edge >= width - EDGE;
     let above = -Infinity; // the last label of the column: the order of labels is that of the ends
     column.forEach((end, place) => {
-      const label = (lines: number): T & Label => {
+      const label = (lines: number, rightward = 0): T & Label => {
         const middle = (middles[place] ?? end.y) + lines * LINE;
-        const left = (isBeside ? width : edge) + GAP;
+        const left = (isBeside ? width : edge) + GAP + rightward;
         return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && left - end.x > 2 * GAP) };
       };
-      const best = isBeside ? label(0) : TRIED.map(label).find((one) => isFree(one) && one.middle > above && isClear(one));
+      const most = end.isEnd === false ? FARTHEST.point : FARTHEST.end;
+      const tried = (isBeside ? [] : RIGHTWARD).flatMap((rightward) => TRIED.map((lines) => label(lines, rightward)));
+      const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= most && isFree(one) && one.middle > above && isClear(one));
       if (!best) return;
       above = best.middle;
       placed.push(best);

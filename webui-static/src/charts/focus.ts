@@ -6,7 +6,6 @@ import { smooth, type Panel } from './series';
 export interface Focus {
   range: [number, number]; // of the values in sight
   beyond: number; // the farthest value out of sight
-  from: number; // the x at which the first curve comes into sight
 }
 
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
@@ -21,10 +20,13 @@ const LONG = 0.8;
 const LATER = 0.6;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
 const NEAR_FIRST = 0.25;
-// A range that is larger than this part of the whole one gains too little.
-const LEAST_GAIN = 0.6;
-// Fewer points in each curve are all in sight.
+// A range that is larger than this part of the whole one gains too little. A chart with new points stays as it is beyond
+// that: cropped up to the larger part, whole from the smaller one on.
+const LEAST_GAIN = { first: 0.6, cropped: 0.8, whole: 0.4 };
+export type Before = keyof typeof LEAST_GAIN;
+// Fewer points in each curve are all in sight. With fewer than this in all of them the next points decide anew.
 const LEAST_POINTS = 10;
+const DECISIVE_POINTS = 20;
 
 type Range = [number, number];
 
@@ -61,19 +63,12 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean 
   return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
 };
 
-// The x at which a curve comes into sight on its way from its first value; Infinity if it never does.
-function entryOf({ x, y }: Curves[number], [low, high]: Range): number {
-  const at = y.findIndex((value) => value !== null && value >= low && value <= high);
-  const [here, value, before, from] = [x[at] ?? Infinity, y[at] ?? low, y[at - 1], x[at - 1]];
-  if (before == null || from === undefined) return here;
-  const edge = before > high ? high : low;
-  return from + ((here - from) * (edge - before)) / (value - before);
-}
+export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.some(({ x }) => x.length >= DECISIVE_POINTS);
 
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
 // value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
-// that a search stopped early does not vanish.
-export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
+// that a search stopped early does not vanish. `before`: how the chart was drawn with less points.
+export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
   const later = [...series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
@@ -83,8 +78,8 @@ export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'
   const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
-  if (!(high - low <= LEAST_GAIN * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
-  return { range: found, beyond: most - high >= low - least ? most : least, from: Math.min(...[...series, ...behind].map((one) => entryOf(one, found))) };
+  if (!(high - low <= LEAST_GAIN[before] * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
+  return { range: found, beyond: most - high >= low - least ? most : least };
 }
 
 // Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, and stay noise of

@@ -60,9 +60,6 @@ const along = (places: ArrayLike<number> | undefined, min: number, max: number, 
   return only === undefined ? [min, max] : [Math.min(0, only), Math.max(0, only) || 1];
 };
 
-// The part of the x axis from which on curves are in sight.
-const inSight = ({ domain, focus }: Pick<Ranges, 'domain' | 'focus'>): ChartProps['domain'] => (domain && focus ? [Math.max(domain[0], focus.from), domain[1]] : domain);
-
 // The range of the y axis, with a margin.
 function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   if (min === null || max === null) return [0, 1];
@@ -251,7 +248,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
-      x: { time: false, range: (plot, min, max) => along(plot.data[0], min, max, inSight(ranges())) },
+      x: { time: false, range: (plot, min, max) => along(plot.data[0], min, max, ranges().domain) },
       y: look.log ? { distr: 3, range: (_, min, max) => magnitudes(ranges().rates ?? [min, max]) } : { range: (_, min, max) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
     },
     axes: axesOf(props),

@@ -172,7 +172,7 @@ function Bar({ kind, source, title, search, view, keys, rows, layout, shown, sha
   return (
     <div class="workbench-bar">
       {title}
-      {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} drawn</span>}
+      {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}</span>}
       {!single && (
         <QueryField
           label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
