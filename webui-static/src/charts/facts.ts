@@ -37,8 +37,8 @@ export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): numb
   return best;
 }
 
-// Names of learning rates, which are compared by orders of magnitude; and how far below the lowest peak their axis begins: a
-// rate that decays to zero has no end on a logarithmic axis.
+// Names of learning rates, which are compared by orders of magnitude. Their axis begins at the lowest peak divided by BELOW,
+// because a logarithmic axis has no place for a rate that decays to zero.
 const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 

@@ -24,7 +24,8 @@ const NEAR_FIRST = 0.25;
 // that: cropped up to the larger part, whole from the smaller one on.
 const LEAST_GAIN = { first: 0.6, cropped: 0.8, whole: 0.4 };
 export type Before = keyof typeof LEAST_GAIN;
-// Fewer points in each curve are all in sight. With fewer than this in all of them the next points decide anew.
+// Curves with fewer points are all in sight. Until one curve has DECISIVE_POINTS, each new point may change whether the chart
+// is cropped.
 const LEAST_POINTS = 10;
 const DECISIVE_POINTS = 20;
 
@@ -67,7 +68,7 @@ export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.
 
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
 // value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
-// that a search stopped early does not vanish. `before`: how the chart was drawn with less points.
+// that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
 export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
@@ -88,7 +89,7 @@ const LEAST_CHANGES = 16;
 const NOISE = 0.5;
 const STILL_NOISE = 0.25;
 const VISIBLE = 0.01;
-// Curves that reach this part of the x axis are compared, if less than two are longer.
+// Curves that reach this part of the x axis are compared, if fewer than two are longer.
 const SHARED = 0.4;
 // Curves with this many points have half of the weight in the past.
 const HALF = 20;

@@ -30,7 +30,7 @@ interface RowProps {
   reload: () => void;
 }
 
-const Actions = ({ one, reload }: Pick<RowProps, 'one' | 'reload'>) => (
+const CheckpointActions = ({ one, reload }: Pick<RowProps, 'one' | 'reload'>) => (
   <div class="actions">
     <a class="button" href={`/checkpoints/${encodeURIComponent(one.uuid)}`} download>
       Download
@@ -84,7 +84,7 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
           {one.uuid.slice(0, SHORT_ID)}
         </code>
       </summary>
-      {isKept(one) && <Actions one={one} reload={reload} />}
+      {isKept(one) && <CheckpointActions one={one} reload={reload} />}
       <Facts
         facts={[
           ['ID', <CopyText text={one.uuid} what={`the ID ${one.uuid}`} />],

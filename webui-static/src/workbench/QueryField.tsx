@@ -73,7 +73,7 @@ function press(key: string, { options, at, offer, close, accept, move }: Complet
   return true;
 }
 
-const Options = ({ options, at, accept }: Completions) => (
+const OptionList = ({ options, at, accept }: Completions) => (
   <ul id="query-options" role="listbox" aria-label="Completions">
     {options.map((option, index) => (
       <li
@@ -142,7 +142,7 @@ export function QueryField(props: Props) {
         onBlur={() => (commit(), close())}
         onKeyDown={(event) => press(event.key, completions, commit) && event.preventDefault()}
       />
-      {open && <Options {...completions} />}
+      {open && <OptionList {...completions} />}
       {mistake && (
         <p id="query-mistake" class="query-mistake" role="status">
           {mistake}

@@ -20,7 +20,7 @@ import { useColorOf } from './runColors';
 import type { RunSource } from './sources';
 import { valueOf, type Run, type RunKind } from './runs';
 import { MAX_DRAWN, withRows } from './selection';
-import { columnsOf, keysOf, useRows, type Rows } from './tableView';
+import { columnsOf, keysOf, useRows, type ViewRows } from './tableView';
 import { TableTools } from './TableTools';
 import { TrialActions } from './TrialActions';
 import { flipTop, nextSorts, readView, writeView, type Sort, type View } from './view';
@@ -153,7 +153,7 @@ interface Shared extends WorkbenchProps {
   view: View;
   change: (part: Partial<View>) => void;
   keys: readonly string[]; // of the columns
-  rows: Rows;
+  rows: ViewRows;
   shown: Layout;
   shadeOf: ((run: Run) => string) | undefined; // the colors of the dots, where the charts beside the table have those of the metric
   showAll: (shown: boolean) => void;
@@ -197,7 +197,7 @@ interface TableProps extends Shared {
 }
 
 // The table, or the page's message without rows.
-function Table(props: TableProps) {
+function TableSide(props: TableProps) {
   const { kind, source, objective, none, view, change, rows } = props;
   const isEmpty = source.rows.total === 0;
   const draw = (run: Run): void => {
@@ -273,7 +273,7 @@ export function Workbench(props: WorkbenchProps) {
       <Bar {...shared} layout={layout} selects={selects} hasTools={hasTools} />
       <ErrorNote error={source.rows.error} retry={source.rows.reload} />
       <div class="workbench-body" ref={body} style={{ '--split': `${split.value}%` }}>
-        {shown !== 'panels' && <Table {...shared} chosen={chosen} colorOf={colorOf} closed={closed} />}
+        {shown !== 'panels' && <TableSide {...shared} chosen={chosen} colorOf={colorOf} closed={closed} />}
         {shown === 'both' && <Splitter />}
         {shown !== 'table' && (
           <Panels

@@ -18,7 +18,7 @@ const itemsOf = (groups: readonly Group[], closed: ReadonlySet<string>): Item[] 
 const wrap = (run: Run | undefined): Item | undefined => run && { run };
 
 // The rows of a workbench: groups, those that are known, and those that are drawn.
-export interface Rows {
+export interface ViewRows {
   groups: Group[];
   items: Paged<Item>; // of the table
   found: readonly Run[]; // by the query, in the order of the table, as far as they are loaded
@@ -28,7 +28,7 @@ export interface Rows {
   single: boolean; // there is one run in all
 }
 
-export function useRows({ source, objective }: WorkbenchProps, view: View, closed: ReadonlySet<string>): Rows {
+export function useRows({ source, objective }: WorkbenchProps, view: View, closed: ReadonlySet<string>): ViewRows {
   const groupKeys = view.groups.join();
   const sortKey = JSON.stringify(view.sorts[0]);
   const groups = useMemo(() => groupsOf(source.grouped ?? [], view.groups, view.sorts[0]), [source.grouped, groupKeys, sortKey]);
@@ -59,7 +59,7 @@ export function keysOf({ kind, columns }: WorkbenchProps, view: View, loaded: re
 }
 
 // The columns of these keys, pinned ones first.
-export function columnsOf({ kind, source, objective }: WorkbenchProps, view: View, { loaded, groups }: Rows, keys: readonly string[]): Column[] {
+export function columnsOf({ kind, source, objective }: WorkbenchProps, view: View, { loaded, groups }: ViewRows, keys: readonly string[]): Column[] {
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
   const isOneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
   // The best of all experiments would be the best of several tasks.
