@@ -66,6 +66,7 @@ std::string event_text(const loop::Event& event) {
       if (change.name.empty()) break;
       data["state"] = "STATE_" + change.name;
       data["progress"] = change.progress;
+      if (change.same_state) data["sameState"] = true;
       break;
     case Kind::kMetrics:
       data["group"] = change.name;
@@ -125,10 +126,7 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
       pending_.clear();
       missed_ = true;
     }
-    if (event) {
-      std::erase_if(pending_, [&](const auto& other) { return same_subject(other->change, event->change); });
-      pending_.push_back(event);
-    }
+    if (event) collect(event);
     flush();
   }
 
@@ -202,6 +200,22 @@ class EventStream::Client : public std::enable_shared_from_this<Client> {
       if (*visible) add(seen_, **visible);
     }
     flush();
+  }
+
+  /// Replaces earlier events that the event makes redundant. One of them may have had a new state.
+  void collect(std::shared_ptr<const loop::Event> event) {
+    bool same_state = event->change.same_state;
+    std::erase_if(pending_, [&](const auto& other) {
+      const bool redundant = same_subject(other->change, event->change);
+      if (redundant) same_state = same_state && other->change.same_state;
+      return redundant;
+    });
+    if (same_state != event->change.same_state) {
+      auto copy = std::make_shared<loop::Event>(*event);
+      copy->change.same_state = same_state;
+      event = std::move(copy);
+    }
+    pending_.push_back(std::move(event));
   }
 
   static void add(Gateway::Subjects& to, const Gateway::Subjects& more) {

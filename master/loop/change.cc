@@ -2,14 +2,25 @@
 #include "master/loop/change.h"
 
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace det::loop {
 namespace {
 
+constexpr std::size_t kMaxStates = 200'000;
+
+template <class Id>
+bool remember(std::unordered_map<Id, core::State>& states, Id id, core::State state) {
+  if (states.size() >= kMaxStates) states.clear();
+  const auto [known, is_new] = states.try_emplace(id, state);
+  return std::exchange(known->second, state) == state && !is_new;
+}
+
 /// Visitor of writes. Returns nothing for writes without interest for watchers.
 struct ToChange {
   const std::unordered_map<TrialId, core::Trial>& trials;
+  WrittenStates& states;
 
   Change of_trial(Change::Kind kind, TrialId id) const {
     Change change{.kind = kind, .trial = id};
@@ -24,7 +35,8 @@ struct ToChange {
     return Change{.kind = Change::Kind::kExperiment,
                   .experiment = write.row.id,
                   .name = std::string(core::state_name(write.row.state)),
-                  .progress = write.row.progress};
+                  .progress = write.row.progress,
+                  .same_state = states.repeats(write.row.id, write.row.state)};
   }
   std::optional<Change> operator()(const core::PutTrial& write) const {
     return Change{.kind = Change::Kind::kTrial,
@@ -33,7 +45,8 @@ struct ToChange {
                   .task = write.row.task,
                   .name = std::string(core::state_name(write.row.state)),
                   .steps_completed = write.row.steps_completed,
-                  .progress = write.row.progress};
+                  .progress = write.row.progress,
+                  .same_state = states.repeats(write.row.id, write.row.state)};
   }
   std::optional<Change> operator()(const core::PutCommand& write) const {
     return Change{.kind = Change::Kind::kCommand,
@@ -101,10 +114,14 @@ struct ToChange {
 
 }  // namespace
 
+bool WrittenStates::repeats(ExperimentId id, core::State state) { return remember(experiments_, id, state); }
+bool WrittenStates::repeats(TrialId id, core::State state) { return remember(trials_, id, state); }
+
 void add_changes(const std::vector<core::Write>& group, std::size_t from,
-                 const std::unordered_map<TrialId, core::Trial>& trials, std::vector<Change>& changes) {
+                 const std::unordered_map<TrialId, core::Trial>& trials, WrittenStates& states,
+                 std::vector<Change>& changes) {
   for (std::size_t i = from; i < group.size(); ++i) {
-    if (auto change = std::visit(ToChange{trials}, group[i])) changes.push_back(std::move(*change));
+    if (auto change = std::visit(ToChange{trials, states}, group[i])) changes.push_back(std::move(*change));
   }
 }
 

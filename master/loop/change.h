@@ -23,11 +23,28 @@ struct Change {
   std::string name;
   std::int64_t steps_completed = 0;
   double progress = 0;  ///< of the experiment or trial, 0..1
+  /// `name` is the state that was written last time: only progress or a property has changed.
+  bool same_state = false;
+};
+
+/// The newest written states of experiments and trials. At most 200,000 each; a forgotten one counts as new.
+/// Not thread-safe.
+class WrittenStates {
+ public:
+  /// Remembers the state. Returns true if it is the one that was written last time.
+  bool repeats(ExperimentId id, core::State state);
+  bool repeats(TrialId id, core::State state);
+
+ private:
+  std::unordered_map<ExperimentId, core::State> experiments_;
+  std::unordered_map<TrialId, core::State> trials_;
 };
 
 /// Appends the changes of group[from], group[from + 1], … in order. `trials` supplies the experiment and task
-/// of writes that name only the trial. Writes without interest for watchers are skipped.
+/// of writes that name only the trial. Writes without interest for watchers are skipped. Every write must
+/// pass here once and in order, for `states`.
 void add_changes(const std::vector<core::Write>& group, std::size_t from,
-                 const std::unordered_map<TrialId, core::Trial>& trials, std::vector<Change>& changes);
+                 const std::unordered_map<TrialId, core::Trial>& trials, WrittenStates& states,
+                 std::vector<Change>& changes);
 
 }  // namespace det::loop

@@ -157,7 +157,7 @@ Loop::Stats Loop::stats() const {
 
 /// Must run right after the step: a later step of the batch may remove a trial that a change refers to.
 void Loop::collect_changes(std::size_t from) {
-  add_changes(effects_.writes, from, core_.trials(), batch_.changes);
+  add_changes(effects_.writes, from, core_.trials(), states_, batch_.changes);
 }
 
 void Loop::emit() {

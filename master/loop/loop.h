@@ -147,6 +147,7 @@ class Loop {
   /// together.
   core::Effects effects_;
   ReleasedBatch batch_;
+  WrittenStates states_;
 
   /// Highest durable sequence; kBroken after a failure of the store.
   static constexpr db::Sequence kBroken = ~db::Sequence{0};

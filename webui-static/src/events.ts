@@ -31,8 +31,13 @@ export const withEvent = (experiment: Experiment, { kind, experimentId, progress
 
 // A hidden page leaves the stream after this time, except with alerts.
 const HIDDEN_MS = 10000;
-// Limit of settled().
-const SETTLE_MS = 300;
+// Limit of settled(). Counted in steps: a page that was busy must handle the messages that arrived in the meantime first.
+const SETTLE_STEPS = 6;
+const SETTLE_STEP_MS = 100;
+
+async function settleLimit(): Promise<void> {
+  for (let step = 0; step < SETTLE_STEPS; step++) await new Promise((resolve) => setTimeout(resolve, SETTLE_STEP_MS));
+}
 
 interface Link {
   renew: () => void;
@@ -108,7 +113,7 @@ class Events {
     this.stale = false;
     this.first = new Promise((resolve) => {
       this.settle = resolve;
-      setTimeout(() => resolve(0), SETTLE_MS);
+      void settleLimit().then(() => resolve(0));
     });
     document.addEventListener('visibilitychange', this.onVisibility);
     window.addEventListener('pagehide', this.leave);
@@ -129,7 +134,7 @@ class Events {
     this.link?.renew();
   }
 
-  // Resolves when the stream has been live, or 300 ms after start(). Data misses no change if it is loaded afterwards
+  // Resolves when the stream has been live, or 600 ms after start(). Data misses no change if it is loaded afterwards
   // or contains the returned event; 0: not known.
   async settled(): Promise<number> {
     const after = await this.first;

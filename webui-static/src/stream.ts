@@ -12,7 +12,7 @@ export interface ServerEvent {
   state?: string; // of experiment and trial events: "STATE_…"; missing if a user changed a name, labels or the like
   progress?: number; // 0..1
   group?: string; // of metrics events
-  sameState?: boolean; // the state is the one that was reported before: only progress or numbers have changed
+  sameState?: boolean; // the state was reported before: only progress or numbers have changed
 }
 
 // 'everything': anything may have changed, because the connection was (re)established or events were missed.
@@ -64,6 +64,7 @@ export function toChange(message: { name: string; data: string }): Change | unde
     if (typeof data?.state === 'string') event.state = data.state;
     if (typeof data?.group === 'string') event.group = data.group;
     if (typeof data?.progress === 'number') event.progress = data.progress;
+    if (data?.sameState === true) event.sameState = true;
   } catch {
     // Without readable data the kind alone still reports a change.
   }
@@ -83,9 +84,6 @@ export type Notice = { connection: Connection; after?: number } | { changes: Cha
 
 // The connection counts as dead after this time without data; the master sends heartbeats every 15 s.
 const SILENCE_MS = 45000;
-
-// Entries of the newest states by kind and id. They are cleared when full.
-const MAX_STATES = 10000;
 
 // Changes are sent to the pages at most this often: eight running trials make about 90 events a second.
 const BATCH_MS = 250;
@@ -137,7 +135,6 @@ export class EventStream {
   private wanted = false;
   private attempt = 0;
   private lastId = '';
-  private readonly states = new Map<string, string>(); // newest state of experiments and trials
   private abort: AbortController | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
@@ -163,7 +160,6 @@ export class EventStream {
   close(): void {
     this.wanted = false;
     this.lastId = '';
-    this.states.clear(); // changes until the next open() are not seen
     this.batch.clear();
     self.removeEventListener('online', this.onOnline);
     this.disconnect();
@@ -200,14 +196,6 @@ export class EventStream {
     });
   }
 
-  private markSameState(event: ServerEvent): void {
-    if (event.state === undefined) return;
-    const key = `${event.kind} ${event.kind === 'trial' ? event.trialId : event.experimentId}`;
-    if (this.states.get(key) === event.state) event.sameState = true;
-    if (this.states.size >= MAX_STATES) this.states.clear();
-    this.states.set(key, event.state);
-  }
-
   // Reads events. Does not return while the connection lives; throws when it ends.
   private async read(abort: AbortController): Promise<void> {
     const restartSilence = (): void => {
@@ -242,8 +230,6 @@ export class EventStream {
         this.notify({ connection: 'live', after: this.last });
       }
       const change = message && toChange(message);
-      if (change === 'everything') this.states.clear();
-      else if (change) this.markSameState(change);
       if (change) this.batch.add(change);
     }
     throw new Error('events: the master closed the connection');

@@ -57,6 +57,30 @@ TEST_CASE("an event of an edit tells no state, and a state in quick succession d
   CHECK(seen.find("STATE_ACTIVE") != seen.npos);
 }
 
+TEST_CASE("an event says when its state was reported before, unless it replaces one with a new state") {
+  Change progress{
+      .kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE", .same_state = true};
+  CHECK(http::event_text({9, progress}).find("\"sameState\":true") != std::string::npos);
+  Bench bench;
+  Client client(bench.port());
+  client.send(subscribe("good"));
+  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
+  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "first"});
+  REQUIRE(client.read_until("first").find("first") != std::string::npos);
+  // All of these arrive within the tick that follows the first.
+  Change begin = progress;
+  begin.same_state = false;
+  bench.hub().publish(begin);
+  bench.hub().publish(progress);
+  progress.experiment = ExperimentId(2);
+  bench.hub().publish(progress);
+  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "last"});
+  const std::string seen = client.read_until("last");
+  const std::string state = ",\"state\":\"STATE_ACTIVE\",\"progress\":0.0";
+  CHECK(seen.find("{\"experimentId\":1" + state + "}") != seen.npos);
+  CHECK(seen.find("{\"experimentId\":2" + state + ",\"sameState\":true}") != seen.npos);
+}
+
 TEST_CASE("the event stream requires a login") {
   Bench bench;
   Client client(bench.port());

@@ -39,12 +39,13 @@ test('ids arrive as numbers or as strings', () => {
   });
 });
 
-test('state and progress of an event are read', () => {
-  assert.deepEqual(toChange({ name: 'experiment', data: '{"experimentId":5,"state":"STATE_ACTIVE","progress":0.25}' }), {
+test('state and progress of an event are read, and whether the state is new', () => {
+  const data = { experimentId: 5, state: 'STATE_ACTIVE', progress: 0.25 };
+  assert.deepEqual(toChange({ name: 'experiment', data: JSON.stringify(data) }), { kind: 'experiment', ...data });
+  assert.deepEqual(toChange({ name: 'experiment', data: JSON.stringify({ ...data, sameState: true }) }), {
     kind: 'experiment',
-    experimentId: 5,
-    state: 'STATE_ACTIVE',
-    progress: 0.25,
+    ...data,
+    sameState: true,
   });
 });
 
