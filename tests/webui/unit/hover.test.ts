@@ -1,7 +1,7 @@
 // Values at the pointer of a chart, and labels at the ends of its curves.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { areGathered, labeled, placedLabels, roomFor, spread, widestApart } from '../../../webui-static/src/charts/ends';
+import { areGathered, clearest, labeled, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -115,18 +115,36 @@ test('a label within the plot avoids the curves near its end, those beside the p
     placedLabels(ends, 300, 200, covers).map(({ text, middle }) => [text, middle]);
   assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 95 && bottom > 75), [['2', 80], ['1', 68]]);
   assert.deepEqual(of(() => true), [['2', 80]], 'curves of others everywhere');
-  // Its own curve may be below a label.
-  const points = [{ text: '1', x: 100, y: 80, isEnd: false }, { text: '2', x: 100, y: 120, isEnd: false }];
-  assert.deepEqual(placedLabels(points, 300, 200, ({ text }) => text !== '1').map(({ text, middle }) => [text, middle]), [['1', 80]]);
+});
+
+test('a label without a place at its end is on its curve, where it covers no other label and no other curve', () => {
+  const along = () => [{ x: 2, y: 50 }, { x: 200, y: 50 }, { x: 100, y: 60 }, { x: 50, y: 70 }];
+  const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number) => boolean) =>
+    placedLabels(ends, 300, 200, covers, along).map(({ text, left, middle, isJoined }) => [text, left + 3.5, middle, isJoined]);
+  // The first point is too near the edge for its text.
+  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }]), [['1', 200, 50, false]]);
+  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
+  const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 }));
+  assert.deepEqual(of(together).map(([text, x]) => [text, x]), [['0', 200], ['1', 100], ['2', 50]]);
+  assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], (_end, left) => left > 100 || left < 90), [['1', 100, 60, false]], 'curves of others at its end');
+  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
+  // The line from the end of 2 to its label crosses the first place.
+  const ends = [{ text: '2', x: 196, y: 50 }, { text: '1', x: 300, y: 250, isOut: true }];
+  const near = (end: unknown, left: number): boolean => (end as { text: string }).text === '2' && left < 216;
+  assert.deepEqual(of(ends, near).map(([text, x]) => [text, x]), [['2', 225.5], ['1', 100]]);
 });
 
 test('a label is near its end, or none: its line would cross others', () => {
   const low = (_end: unknown, _left: number, _right: number, top: number): boolean => top < 100;
   assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, low).map(({ middle }) => middle), [116]);
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80, isEnd: false }], 300, 200, low), []);
+  const lower = (_end: unknown, _left: number, _right: number, top: number): boolean => top < 124;
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, lower), []);
   // Further to the right there is room beside the end.
   const beside = (_end: unknown, left: number): boolean => left < 120;
   assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, beside).map(({ left, middle }) => [left, middle]), [[126, 80]]);
+  // Or left of it.
+  const leftOnly = (_end: unknown, _left: number, right: number): boolean => right > 95;
+  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, leftOnly).map(({ left, middle }) => [left, middle]), [[83, 80]]);
 });
 
 test('labels of ends that are near each other keep their order where curves are in the way', () => {
@@ -153,15 +171,17 @@ test('a trial has one label, at the end of its validation or of its longest curv
   assert.equal(roomFor(['1', '123456789']), 0);
 });
 
-test('curves that end at one point have their labels where they are farthest apart', () => {
+test('curves that end at one point have their labels where each is farthest from the others', () => {
   const at = (x: number, y: number) => ({ x, y });
   const ends = [at(300, 100), at(299, 101), at(300, 102), at(290, 100)];
   assert.ok(areGathered(ends));
   assert.ok(!areGathered(ends.slice(1)));
   assert.ok(!areGathered([...ends, at(300, 50)]));
-  assert.equal(widestApart([[10, 20, 30], [10, 30, 50], [10, 40, 70], [10, 11, 12]]), 2);
-  // Far apart, but two of them nearly at one height.
-  assert.equal(widestApart([[10, 11, 200], [10, 40, 70]]), 1);
-  // A curve that has not begun; nowhere apart.
-  assert.equal(widestApart([[10, undefined, 90], [10, 12, 14]]), undefined);
+  // All are apart enough in the last two columns, of which the later one comes first.
+  const heights = [[10, 20, 30], [10, 40, 70], [10, 60, 110], [10, 60, 150]];
+  assert.deepEqual(clearest(heights, 0), [3, 2, 1, 0]);
+  assert.deepEqual(clearest(heights, 1), [3, 2, 1, 0]);
+  // A curve that has not begun, or is alone.
+  assert.deepEqual(clearest([[10, undefined], [10, 30], [10, 90]], 1), [2, 1]);
+  assert.deepEqual(clearest([[undefined, 5], [10, 11]], 0), [1]);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { areFew, toBands } from '../../../webui-static/src/charts/bands';
 import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
-import { bestOf, coinciding, dashOf, keyedGroups, lastOf, rateRange, sectionsOf } from '../../../webui-static/src/charts/facts';
+import { bestOf, coinciding, isLoud, keyedGroups, lastOf, rateRange, sectionsOf, styleOf } from '../../../webui-static/src/charts/facts';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
 import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
@@ -146,13 +146,15 @@ const curve = (trial: number, group: string, y: (number | null)[]): Series => ({
 });
 const panelOf = (...all: Series[]): Panel => ({ name: 'loss', series: all });
 
-test('a group of metrics has dashes beside training, and none alone', () => {
-  const both = panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1]));
-  assert.ok(dashOf(both, 'validation'));
-  assert.equal(dashOf(both, 'training'), undefined);
-  assert.deepEqual(keyedGroups(both), ['training', 'validation']);
+test('training is paler beside validation, most with many trials, and no group is pale alone', () => {
+  const both = panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1]), curve(2, 'gradients', [1]));
+  const many = panelOf(...both.series, ...[3, 4, 5].map((trial) => curve(trial, 'training', [1])));
+  assert.deepEqual(['training', 'validation', 'gradients'].map((group) => isLoud(styleOf(both, group))), [false, true, true]);
+  assert.ok(styleOf(many, 'training').opacity < styleOf(both, 'training').opacity);
+  assert.ok(styleOf(both, 'gradients').dash);
+  assert.deepEqual(keyedGroups(both), ['training', 'validation', 'gradients']);
   for (const group of ['training', 'validation', 'gradients'])
-    assert.equal(dashOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), undefined);
+    assert.deepEqual(styleOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), { width: 1.5, opacity: 1 });
   assert.deepEqual(keyedGroups(panelOf(curve(1, 'training', [1]))), []);
   assert.deepEqual(keyedGroups(panelOf(curve(1, 'validation', [1]))), ['validation']);
 });
@@ -261,6 +263,7 @@ test('learning rates whose peaks are wide apart have a logarithmic axis, from be
   const rates = [run(1, [0, 0.008, 0]), run(2, [0.0001, 0.0004, null])];
   assert.deepEqual(rateRange({ name: 'lr', series: rates }), [0.0001, 0.008]);
   assert.deepEqual(rateRange({ name: 'optimizer/learning_rate', series: rates.slice(0, 1), behind: rates.slice(1) }), [0.0001, 0.008]);
+  assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), low: [0.0001], high: [0.002] }] }), [0.000025, 0.002], 'a band');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), run(2, [0.002])] }), undefined, 'near each other');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0, 0.001])] }), undefined, 'one run');
   for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);

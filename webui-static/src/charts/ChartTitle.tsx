@@ -4,7 +4,7 @@ import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './plot';
 import type { Focus } from './focus';
-import { bestOf, coinciding, dashOf, isBanded, keyedGroups, lastOf } from './facts';
+import { bestOf, coinciding, isBanded, keyedGroups, lastOf, styleOf, type Style } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
 import { titleOf, type Panel, type Series } from './series';
@@ -23,9 +23,10 @@ export function summary(panel: Panel): string {
 }
 
 // A stroke in the style of a group of metrics.
-const Stroke = ({ dash }: { dash: number[] | undefined }) => (
+const LEAST_OPACITY = 0.5;
+const Stroke = ({ dash, opacity, width }: Style) => (
   <svg class="stroke" viewBox="0 0 18 8" aria-hidden="true">
-    <line x1="0" x2="18" y1="4" y2="4" stroke-dasharray={dash?.join(' ')} />
+    <line x1="0" x2="18" y1="4" y2="4" stroke-width={width} stroke-opacity={Math.max(LEAST_OPACITY, opacity)} stroke-dasharray={dash?.join(' ')} />
   </svg>
 );
 
@@ -57,13 +58,13 @@ const Smoothed = ({ weight }: { weight: number }) => (
   />
 );
 
-const Logarithmic = () => (
-  <Drawn text="log" title="The axis is logarithmic, because the learning rates are wide apart; what decays to zero leaves it below" other={{ log: '0' }} offer="show a linear axis" />
+const Logarithmic = ({ isCut }: { isCut: boolean }) => (
+  <Drawn text={isCut ? 'log, cropped' : 'log'} title="The axis is logarithmic, because the learning rates are wide apart; what decays to zero leaves it below" other={{ log: '0' }} offer="show a linear axis" />
 );
 
 interface Props extends ChartProps {
   focus: Focus | undefined;
-  isLog: boolean; // without a choice of the user
+  rates: [number, number] | undefined; // the range of a logarithmic axis without a choice of the user
   steady: number; // the smoothing of curves that are noisy; 0 without
   canvas: () => HTMLCanvasElement | undefined;
 }
@@ -76,7 +77,7 @@ function coincidingText(same: readonly Series[], having: number, noun: string, t
   return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, isLog, steady, canvas, tags = [] }: Props) {
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, canvas, tags = [] }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -101,14 +102,14 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
       <span class="panel-facts">
         {/* First, so that the tools of the chart never cover them. */}
         {focus && <Beyond {...focus} />}
-        {isLog && <Logarithmic />}
+        {rates && <Logarithmic isCut={series.some((one) => (lastOf(one) ?? Infinity) < rates[0])} />}
         {steady > 0 && <Smoothed weight={steady} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last:</span>}
         {groups
           .map((group) => (
             <span key={group}>
-              {groups.length > 1 && <Stroke dash={dashOf(panel, group)} />} {group} {valuesOf(group)}
+              {groups.length > 1 && <Stroke {...styleOf(panel, group)} />} {group} {valuesOf(group)}
             </span>
           ))}
         {missing > 0 && (

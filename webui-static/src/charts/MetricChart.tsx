@@ -197,7 +197,7 @@ export function MetricChart(props: ChartProps) {
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} focus={focus} isLog={rates !== undefined} steady={steady} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} rates={rates} steady={steady} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (

@@ -3,7 +3,7 @@
 import type uPlot from 'uplot';
 import { faint } from '../colors';
 import { hovered } from '../workbench/selection';
-import { dashOf } from './facts';
+import { styleOf } from './facts';
 import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
 const OPACITY = 0.3;
@@ -32,9 +32,10 @@ export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], c
   ctx.lineJoin = 'round';
   for (const { x, y, trial, place, group } of pale) {
     const isPointed = trial === hovered.value;
+    const { dash = [], opacity } = styleOf(panel, group);
     ctx.lineWidth = (isPointed ? 2 : 1) * devicePixelRatio;
-    ctx.strokeStyle = faint(colors[place] ?? plain, isPointed ? POINTED : OPACITY);
-    ctx.setLineDash((dashOf(panel, group) ?? []).map((length) => length * devicePixelRatio));
+    ctx.strokeStyle = faint(colors[place] ?? plain, (isPointed ? POINTED : OPACITY) * opacity);
+    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
     ctx.beginPath();
     let isOpen = false;
     y.forEach((value, at) => {

@@ -1,6 +1,7 @@
 // Labels at the ends of curves, so that a curve is found in the table without the pointer. The layout is pure.
 import type uPlot from 'uplot';
-import type { Panel, Series } from './series';
+import { isLoud, styleOf } from './facts';
+import type { Panel } from './series';
 
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
@@ -8,16 +9,18 @@ const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.5;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of a character, and between an end and its label, where a line joins those that are apart.
+// Pixels of a line, of its digits above and below their middle, of a character, and between an end and its label, where a line joins those that are apart.
 const LINE = 12;
+const HALF = 4.5;
 const CHARACTER = 7;
 const GAP = 10;
 const JOINED = 4;
-// Places above and below its end where a label within the plot is tried, in lines, and further to the right, in pixels.
-// How far it may be from an end, and from another point of a curve: a longer line to it crosses those of others.
+// Places above and below its end where a label within the plot is tried, in lines: right of the end, further to the right by
+// these pixels, and left of it.
+// How far it may be from its end: a longer line to it crosses other curves.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const RIGHTWARD = [0, 16];
-const FARTHEST = { end: 4 * LINE, point: 2 * LINE };
+const FARTHEST = 4 * LINE;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
 // This many curves that end at one point, in pixels, have their labels where they are apart, or none.
@@ -33,12 +36,15 @@ const EDGE = 12;
 // "#13" for the row of a curve; "" if the name of the curve, "trial 13", says it.
 export const idBeside = (name: string, tag: string | undefined): string => (tag === undefined || name.startsWith(`trial ${tag}`) ? '' : `#${tag}`);
 
-export interface End {
-  text: string;
+export interface Point {
   x: number; // pixels from the left edge of the plot
   y: number; // pixels from its top
+}
+
+export interface End extends Point {
+  text: string;
   before?: number; // where the curve was earlier; orders ends at the same place
-  isEnd?: boolean; // false: a point of the curve before its end
+  isOut?: boolean; // above or below the plot
 }
 
 export interface Label extends End {
@@ -53,17 +59,16 @@ export function areGathered(ends: readonly { y: number }[]): boolean {
   return ends.length >= COINCIDING && Math.max(...heights) - Math.min(...heights) <= COINCIDENT;
 }
 
-// The column in which heights are farthest apart, the last one of equal ones: gaps beyond some lines of text are equal.
-// Undefined if they are less than half of a line apart there. A column without one of the heights is passed over.
-export function widestApart(columns: readonly (readonly (number | undefined)[])[]): number | undefined {
-  let [best, most] = [undefined as number | undefined, 0];
-  columns.forEach((heights, at) => {
-    const known = heights.filter((height) => height !== undefined).sort((a, b) => a - b);
-    if (known.length < heights.length) return;
-    const sum = known.slice(1).reduce((total, height, place) => total + Math.min(APART, height - (known[place] ?? height)), 0);
-    if (sum >= (LINE / 2) * (known.length - 1) && sum >= most) [best, most] = [at, sum];
+// The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
+// text are equal. `heights` are those of all curves by column; columns without the curve are left out.
+export function clearest(heights: readonly (readonly (number | undefined)[])[], own: number): number[] {
+  const found = heights.flatMap((column, at) => {
+    const height = column[own];
+    if (height === undefined) return [];
+    const room = column.reduce((least: number, other, one) => (other === undefined || one === own ? least : Math.min(least, Math.abs(other - height))), APART);
+    return [{ at, room }];
   });
-  return best;
+  return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
 
 // The end of each trial's curve that has the label: the curve of validation, which is compared and never pale, or else the
@@ -114,23 +119,45 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
   return columns.map((own) => own.sort(isAbove));
 }
 
+// Where the line between a label and its end is at the text.
+const joint = ({ left, x, text }: Label): number => (left > x ? left - 1 : left + CHARACTER * text.length + 1);
+
+// Whether the line between another label and its end crosses a label. Looked at in pixels.
+function isCrossed({ left, middle }: Label, right: number, other: Label): boolean {
+  if (!other.isJoined) return false;
+  const [across, down] = [joint(other) - other.x, other.middle - other.y];
+  const steps = Math.ceil(Math.hypot(across, down));
+  return Array.from({ length: steps }, (_, at) => at / steps).some((part) => {
+    const [x, y] = [other.x + part * across, other.y + part * down];
+    return x >= left && x <= right && Math.abs(y - middle) <= HALF;
+  });
+}
+
 // Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
 type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
 // Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
 // the plot for shorter ones, each at the nearest place to its end where it covers neither another label nor the curve of
-// another trial: it would name that one. Without such a place it is left out.
-export function placedLabels<T extends End>(ends: readonly T[], width: number, height: number, covers: Covers<T> = () => false): (T & Label)[] {
+// another trial: it would name that one. Those without such a place, with an end out of sight or with many others at one
+// point have their labels on their curves, at the first point of `along` where it covers nothing else, or none.
+export function placedLabels<T extends End>(
+  ends: readonly T[],
+  width: number,
+  height: number,
+  covers: Covers<T> = () => false,
+  along: (end: T) => readonly Point[] = () => [],
+): (T & Label)[] {
   const placed: (T & Label)[] = [];
   const right = ({ left, text }: Label): number => left + CHARACTER * text.length;
-  const isFree = (label: Label): boolean =>
+  const isFree = (label: T & Label, half = LINE / 2): boolean =>
     label.middle >= LINE / 2 &&
     label.middle <= height - LINE / 2 &&
-    placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other));
-  const isClear = (label: T & Label): boolean => !covers(label, label.left, right(label), label.middle - LINE / 2, label.middle + LINE / 2);
-  for (const column of columnsOf(ends, width).reverse()) {
-    // Labels of curves that end at one point would tell nothing.
-    if (areGathered(column)) continue;
+    placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other)) &&
+    !covers(label, label.left, right(label), label.middle - half, label.middle + half);
+  const later: T[] = [];
+  for (const all of columnsOf(ends, width).reverse()) {
+    const column = areGathered(all) ? [] : all.filter(({ isOut }) => !isOut);
+    later.push(...all.filter((end) => !column.includes(end)));
     const middles = spread(column.map(({ y }) => y), height);
     const edge = Math.max(...column.map(({ x }) => x));
     const isBeside = edge >= width - EDGE;
@@ -139,15 +166,20 @@ export function placedLabels<T extends End>(ends: readonly T[], width: number, h
       const label = (lines: number, rightward = 0): T & Label => {
         const middle = (middles[place] ?? end.y) + lines * LINE;
         const left = (isBeside ? width : edge) + GAP + rightward;
-        return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && left - end.x > 2 * GAP) };
+        return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && Math.abs(left - end.x) > 2 * GAP) };
       };
-      const most = end.isEnd === false ? FARTHEST.point : FARTHEST.end;
-      const tried = (isBeside ? [] : RIGHTWARD).flatMap((rightward) => TRIED.map((lines) => label(lines, rightward)));
-      const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= most && isFree(one) && one.middle > above && isClear(one));
-      if (!best) return;
+      const leftward = end.x - edge - 2 * GAP - CHARACTER * end.text.length;
+      const tried = (isBeside ? [] : [...RIGHTWARD, leftward]).flatMap((aside) => TRIED.map((lines) => label(lines, aside)));
+      const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= FARTHEST && one.middle > above && isFree(one));
+      if (!best) return void later.push(end);
       above = best.middle;
       placed.push(best);
     });
+  }
+  for (const end of later) {
+    const tried = along(end).map(({ x, y }): T & Label => ({ ...end, x, y, left: x - (CHARACTER * end.text.length) / 2, middle: y, isJoined: false }));
+    const best = tried.find((one) => one.left >= 0 && right(one) <= width && isFree(one, HALF) && !placed.some((other) => isCrossed(one, right(one), other)));
+    if (best) placed.push(best);
   }
   return placed;
 }
@@ -163,12 +195,13 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
   return false;
 }
 
-// Whether a label covers a curve of the plot, for placedLabels().
-function coversCurve(plot: uPlot, series: readonly Pick<Series, 'place'>[]): Covers<{ place: number }> {
+// Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it.
+function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place: number }> {
+  const loud = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) ? [{ place, values: plot.data[at + 1] }] : []));
   return (end, left, right, top, bottom) => {
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
-    return series.some(({ place }, at) => place !== end.place && passes(Array.prototype.slice.call(plot.data[at + 1], from, to + 1), low, high));
+    return loud.some(({ place, values }) => place !== end.place && passes(Array.prototype.slice.call(values, from, to + 1), low, high));
   };
 }
 
@@ -189,34 +222,31 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number;
   return undefined;
 }
 
-// Places of the x axis that are looked at for one where curves are apart.
+// Places of the x axis where a label on a curve is tried.
 const LOOKED_AT = 60;
 
-// The points of these curves, by their series, where they are farthest apart; [] if they are nowhere.
-function pointsApart(plot: uPlot, series: readonly number[]): { x: number; y: number }[] {
+// The points of a curve where its label may be, for placedLabels(); `series` are the indices of the curves with labels.
+function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number }) => Point[] {
   const [from, to] = plot.series[0]?.idxs ?? [0, 0];
-  const places = Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT));
-  const heights = (at: number): (number | undefined)[] =>
-    series.map((one) => plot.data[one]?.[at]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y')));
-  const best = places[widestApart(places.map(heights)) ?? -1];
-  return best === undefined ? [] : heights(best).map((y) => ({ x: plot.valToPos(plot.data[0][best] ?? 0, 'x'), y: y ?? 0 }));
+  const places = [...new Set(Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT)))];
+  const heights = places.map((place) => series.map((one) => plot.data[one]?.[place]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y'))));
+  return ({ at }) => {
+    const own = series.indexOf(at);
+    return clearest(heights, own).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
+  };
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
 // `tags` and `colors` are by place.
-export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
+export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
-  const found = series.flatMap(({ place, group }, at) => {
+  const found = panel.series.flatMap(({ place, group }, at) => {
     const end = endOf(plot, at + 1);
     return end ? [{ ...end, at: at + 1, place, group, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
-  const shown = columnsOf(labeled(found), width).flatMap((column) => {
-    const points = areGathered(column) || column.some(({ isOut }) => isOut) ? pointsApart(plot, column.map(({ at }) => at)) : [];
-    const placed = column.map((end, place) => ({ ...end, ...points[place], isEnd: points[place] === undefined }));
-    return placed.filter(({ isOut, isEnd }) => !isOut || !isEnd);
-  });
+  const shown = labeled(found);
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -224,14 +254,14 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
-  for (const end of shown.filter(({ isEnd, x }) => isEnd && x < width - EDGE)) {
+  for (const end of shown.filter(({ isOut, x }) => !isOut && x < width - EDGE)) {
     ctx.globalAlpha = end.alpha;
     ctx.fillStyle = end.color;
     ctx.beginPath();
     ctx.arc(end.x, end.y, END_DOT, 0, 2 * Math.PI);
     ctx.fill();
   }
-  for (const label of placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, series))) {
+  for (const label of placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)))) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
@@ -239,7 +269,7 @@ export function drawEnds(plot: uPlot, { series }: Pick<Panel, 'series'>, tags: r
     if (label.isJoined) {
       ctx.beginPath();
       ctx.moveTo(label.x + 1, label.y);
-      ctx.lineTo(label.left - 1, label.middle);
+      ctx.lineTo(joint(label), label.middle);
       ctx.stroke();
     }
     ctx.strokeStyle = rim;

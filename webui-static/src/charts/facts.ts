@@ -2,15 +2,31 @@
 import { isWide } from './search';
 import type { Panel, Series } from './series';
 
-// Dashes and gaps in pixels.
-const VALIDATION = [5, 3];
-const OTHER = [2, 2];
-
-// The line style of a group of metrics; undefined for a solid line, which training and a group alone have.
-export function dashOf(panel: Pick<Panel, 'series'>, group: string): number[] | undefined {
-  if (group === 'training' || panel.series.every((one) => one.group === group)) return undefined;
-  return group === 'validation' ? VALIDATION : OTHER;
+export interface Style {
+  width: number; // pixels
+  opacity: number;
+  dash?: number[]; // dashes and gaps, pixels; missing for a solid line
 }
+
+const ALONE: Style = { width: 1.5, opacity: 1 };
+const VALIDATION: Style = { width: 1.75, opacity: 1 };
+const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
+// Training beside validation, of few trials and of more: two sets of lines would hide each other.
+const TRAINING: Style = { width: 1, opacity: 0.6 };
+const MANY_TRAINING: Style = { width: 1, opacity: 0.3 };
+const FEW_TRIALS = 4;
+
+// The line style of a group of metrics. Validation, which is compared, is stronger than training beside it.
+export function styleOf({ series }: Pick<Panel, 'series'>, group: string): Style {
+  if (series.every((one) => one.group === group)) return ALONE;
+  if (group === 'validation') return VALIDATION;
+  if (group !== 'training') return OTHER;
+  if (series.every((one) => one.group !== 'validation')) return ALONE;
+  return new Set(series.map(({ trial }) => trial)).size > FEW_TRIALS ? MANY_TRAINING : TRAINING;
+}
+
+// Whether a curve is as strong as others of its panel.
+export const isLoud = (style: Style): boolean => style.opacity === 1;
 
 // The groups with a key in the title: all, unless each curve is solid.
 export function keyedGroups(panel: Pick<Panel, 'series'>): string[] {
@@ -42,10 +58,11 @@ export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): numb
 const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 
-// The range of a logarithmic axis for the learning rates of several runs whose peaks are wide apart; undefined for others.
+// The range of a logarithmic axis for the learning rates of several runs, or of the bands of groups, whose peaks are wide apart; undefined for others.
 export function rateRange({ name, series, behind = [] }: Panel): [number, number] | undefined {
   if (!RATE.test(name)) return undefined;
-  const peaks = [...series, ...behind].map(({ y }) => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0)).filter((peak) => peak > 0);
+  const peakOf = (y: readonly (number | null)[]): number => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
+  const peaks = [...series, ...behind].flatMap(({ y, low = y, high = y }) => [peakOf(low), peakOf(high)]).filter((peak) => peak > 0);
   const [low, high] = [Math.min(...peaks), Math.max(...peaks)];
   return isWide(low, high) ? [low / BELOW, high] : undefined;
 }

@@ -5,7 +5,7 @@ import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
 import { drawEnds, idBeside, roomFor } from './ends';
-import { dashOf, isBanded } from './facts';
+import { isBanded, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
@@ -33,7 +33,8 @@ const LEAST_ZOOM = 8;
 const BAND = 0.1;
 const EDGE = 0.45;
 const RAW = 0.16;
-const QUIET = 0.5;
+// Means of groups are this much wider than curves of runs.
+const MEAN = 1.7;
 
 export const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
@@ -72,13 +73,6 @@ function around(min: number | null, max: number | null): uPlot.Range.MinMax {
 const magnitudes = ([min, max]: readonly [number | null, number | null]): uPlot.Range.MinMax =>
   min === null || max === null ? [null, null] : uPlot.rangeLog(min, max, 10, false);
 
-// With more trials, training beside validation is paler: two sets of lines would hide each other.
-const LOUD_TRIALS = 4;
-function quietOf({ series }: Panel): (one: Series) => boolean {
-  const isMany = series.some(({ group }) => group === 'validation') && new Set(series.map(({ trial }) => trial)).size > LOUD_TRIALS;
-  return ({ group }) => isMany && group !== 'validation';
-}
-
 const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
   const own = colors ?? seriesColors(1);
   return panel.series.map((series) => own[series.place] ?? '');
@@ -110,22 +104,28 @@ export const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'c
 
 // The lines of a panel, with smoothing also the unsmoothed ones behind them, and the bands of groups between their edges.
 function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonly string[], card: string): { lines: uPlot.Series[]; bands: uPlot.Band[] } {
-  const isQuiet = quietOf(panel);
   const count = panel.series.length;
   const hasDots = count <= DOTTED_SERIES;
-  const own = panel.series.map((series, i) => ({
-    label: series.label,
-    stroke: isQuiet(series) ? faint(colors[i] ?? '', QUIET) : (colors[i] ?? ''),
-    width: isBanded(panel) ? 2.5 : 1.5,
-    dash: dashOf(panel, series.group),
-    // Points of validation are hollow.
-    points: { show: series.x.length === 1 || (hasDots && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
-  }));
-  const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: faint(line.stroke, RAW), width: 1 })) : [];
+  const wider = isBanded(panel) ? MEAN : 1;
+  const styles = new Map(panel.series.map(({ group }) => [group, styleOf(panel, group)]));
+  const own = panel.series.map((series, i) => {
+    const { width = 1, opacity = 1, dash } = styles.get(series.group) ?? {};
+    const ink = (part: number): string => (part < 1 ? faint(colors[i] ?? '', part) : (colors[i] ?? ''));
+    return {
+      label: series.label,
+      ink: (part: number) => ink(part * opacity),
+      stroke: ink(opacity),
+      width: width * wider,
+      dash,
+      // Points of validation are hollow.
+      points: { show: series.x.length === 1 || (hasDots && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
+    };
+  });
+  const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
-  const edges = [...own, ...own].map((line) => ({ ...line, stroke: faint(line.stroke, EDGE), width: 1, points: { show: false } }));
+  const edges = [...own, ...own].map((line) => ({ ...line, stroke: line.ink(EDGE), width: 1, points: { show: false } }));
   const low = 1 + count + raw.length;
-  return { lines: [...own, ...raw, ...edges], bands: own.map((line, i) => ({ series: [low + count + i, low + i], fill: faint(line.stroke, BAND) })) };
+  return { lines: [...own, ...raw, ...edges], bands: own.map((line, i) => ({ series: [low + count + i, low + i], fill: line.ink(BAND) })) };
 }
 
 function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {

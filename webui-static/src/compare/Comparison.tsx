@@ -12,7 +12,7 @@ import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
-import { configSections, sections, leaderText } from './rows';
+import { configSections, sections, leaderText, sharedStart } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
@@ -51,6 +51,18 @@ function Configuration({ all, tools }: { all: Subject[]; tools: ComponentChildre
   );
 }
 
+// Longer names lose the beginning that all share: the choice of the baseline is narrow.
+const LONG_NAME = 16;
+
+// "#6 …lr=0.003 gelu", or "trial 6".
+function baselineNames(all: readonly Subject[]): string[] {
+  const isNamed = ({ path, experiment }: Subject): boolean => path === 'experiment' && experiment.name !== '';
+  const names = all.map((one) => (isNamed(one) ? one.experiment.name : one.name));
+  const start = names.some(({ length }) => length > LONG_NAME) ? sharedStart(names) : '';
+  const short = (name: string): string => (start === '' ? name : `…${name.slice(start.length)}`);
+  return all.map((one, at) => `${isNamed(one) ? `#${one.experiment.id} ` : ''}${short(names[at] ?? '')}`);
+}
+
 // The choice of what is compared, and of the baseline.
 function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Subject[]; children?: ComponentChildren }) {
   const { setQuery } = useQuery();
@@ -67,9 +79,9 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
         <label class="check">
           Baseline{' '}
           <select value={idOf(all[0] as Subject)} onChange={(e) => setQuery({ base: e.currentTarget.value })}>
-            {all.map((one) => (
-              <option key={one.name} value={idOf(one)}>
-                {one.path === 'experiment' && one.experiment.name ? `#${one.experiment.id} ${one.experiment.name}` : one.name}
+            {baselineNames(all).map((name, at) => (
+              <option key={name} value={idOf(all[at] as Subject)}>
+                {name}
               </option>
             ))}
           </select>

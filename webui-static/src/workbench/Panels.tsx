@@ -66,7 +66,9 @@ function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] 
     const id = trialOf(run) ?? first.get(run.id);
     if (id === undefined) return [];
     const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
-    return [{ id, name: run.label, tag: String(run.id), startTime, color: colors.get(run.id) ?? '' }];
+    // The curve of a search is that of one trial.
+    const name = run.kind === 'experiment' && run.experiment.numTrials > 1 ? `${run.label} · trial ${id}` : run.label;
+    return [{ id, name, tag: String(run.id), startTime, color: colors.get(run.id) ?? '' }];
   });
 }
 
