@@ -95,7 +95,7 @@ export const manyCurves = (figure) => [
   [
     'first values far from the others are out of sight until they are asked for; the lower edge of a chart sets the height',
     async () => {
-      await page.goto(address(`&drawn=${EXPERIMENT}`));
+      await page.goto(address(`&drawn=${EXPERIMENT},${EXPERIMENT + 1}`));
       const chart = page.locator('figure[data-panel="loss"]');
       const first = chart.getByRole('button', { name: 'cropped: show all values' });
       assert.match(await first.getAttribute('title'), /^The first values are above the plot, up to 2/);

@@ -125,7 +125,8 @@ test('a label without a place at its end is on its curve, where it covers no oth
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }]), [['1', 200, 50, false]]);
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 }));
-  assert.deepEqual(of(together).map(([text, x]) => [text, x]), [['0', 200], ['1', 100], ['2', 50]]);
+  assert.deepEqual(placedLabels([{ text: '1', x: 300, y: 250, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
+  assert.deepEqual(of(together), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false], ['3', 15.5, 38, true]], 'the last one is beside the first point');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], (_end, left) => left > 100 || left < 90), [['1', 100, 60, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
   // The line from the end of 2 to its label crosses the first place.

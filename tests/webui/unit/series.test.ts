@@ -152,6 +152,8 @@ test('training is paler beside validation, most with many trials, and no group i
   assert.deepEqual(['training', 'validation', 'gradients'].map((group) => isLoud(styleOf(both, group))), [false, true, true]);
   assert.ok(styleOf(many, 'training').opacity < styleOf(both, 'training').opacity);
   assert.ok(styleOf(both, 'gradients').dash);
+  const means = panelOf(...both.series.map((one) => ({ ...one, low: [0], high: [2] })));
+  assert.ok(styleOf(means, 'training').dash);
   assert.deepEqual(keyedGroups(both), ['training', 'validation', 'gradients']);
   for (const group of ['training', 'validation', 'gradients'])
     assert.deepEqual(styleOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), { width: 1.5, opacity: 1 });
@@ -215,17 +217,19 @@ const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label:
 
 test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
   const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
-  // One run: a tenth of the axis.
-  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 5], beyond: 9 });
-  assert.deepEqual(focusOf({ series: [run(1, falling.map((value) => -value))] }), { range: [-5, -0.2], beyond: -9 });
+  // One run: a tenth of the axis, and only if that is little of all values.
+  const steep = [20, ...falling.slice(1)];
+  assert.equal(focusOf({ series: [run(1, falling)] }), undefined);
+  assert.deepEqual(focusOf({ series: [run(1, steep)] }), { range: [0.2, 5], beyond: 20 });
+  assert.deepEqual(focusOf({ series: [run(1, steep.map((value) => -value))] }), { range: [-5, -0.2], beyond: -20 });
   // Runs whose last values are near each other: up to three tenths.
   const near = falling.map((value) => value + 0.1);
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 3.6], 9.1]);
   // A chart that was cropped stays so with points that gain less, and a whole one whole.
-  const less = { series: [run(1, [7, ...falling.slice(1)])] };
+  const less = { series: [run(1, [14, ...falling.slice(1)])] };
   assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
-  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf({ series: [run(1, falling)] }, undefined, 0, before) !== undefined), [true, true, false]);
+  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf({ series: [run(1, steep)] }, undefined, 0, before) !== undefined), [true, true, false]);
   // Runs with other last values: no more than needed.
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A learning rate rises first: its peak is in sight.

@@ -11,7 +11,7 @@ import { deviationText, groupsOf, inGroups, rangeText, spread } from '../../../w
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
-import { readSeeds, withNew } from '../../../webui-static/src/workbench/runColors';
+import { readSeeds, withShown } from '../../../webui-static/src/workbench/runColors';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -203,15 +203,15 @@ test('shown runs whose ids look alike get colors apart, and none changes its col
   assert.deepEqual([...seedsOf([10, 11], seedsOf(many, new Map()))], [[10, 10], [11, 11]]);
 });
 
-test('a run keeps the color that it had first, unless that looks like the color of another shown run', () => {
+test('a run keeps the color that it had last, unless that looks like the color of another shown run', () => {
   const usual = new Map([[46, 7], [10, 46]]);
   assert.deepEqual([...seedsOf([46], new Map(), usual)], [[46, 7]]);
   const both = seedsOf([10, 11], new Map([[11, 46]]), usual);
   assert.equal(both.get(11), 46);
   assert.notEqual(both.get(10), 46);
-  assert.deepEqual([...(withNew(usual, new Map([[46, 9], [12, 12]])) ?? [])], [[46, 7], [10, 46], [12, 12]]);
-  assert.equal(withNew(usual, new Map([[46, 9]])), undefined);
-  assert.equal(withNew(new Map(Array.from({ length: 500 }, (_, at) => [at + 1, 1])), new Map([[900, 2]]))?.size, 500);
+  assert.deepEqual([...(withShown(usual, new Map([[46, 9], [12, 12]])) ?? [])], [[10, 46], [46, 9], [12, 12]]);
+  assert.equal(withShown(usual, new Map([[46, 7]])), undefined);
+  assert.equal(withShown(new Map(Array.from({ length: 500 }, (_, at) => [at + 1, 1])), new Map([[900, 2]]))?.size, 500);
   assert.deepEqual([...readSeeds('[[1,2],["x",3],[4],[5,-1]]')], [[1, 2]]);
   for (const text of [null, '{', '{}', '3']) assert.equal(readSeeds(text).size, 0);
 });

@@ -6,8 +6,9 @@ import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
 import { metricOf, padded, type Dimension } from './search';
 
-// Smaller shares would be shown as 0%.
+// Smaller shares would be shown as 0%. A larger one makes a choice more telling in a map than a range.
 const MIN_SHARE = 0.005;
+const TELLING_SHARE = 0.1;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
@@ -121,10 +122,12 @@ interface Props {
 
 export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const { query, setQuery } = useQuery();
-  const order = importance(trials, all).map(({ name: own }) => own);
-  // The two most important ranges first, then choices: a range shows as a surface.
-  const isChoice = (one: Dimension): number => Number(asChoice(one, trials).kind === 'words');
-  const [first, second] = [...all].sort((a, b) => isChoice(a) - isChoice(b) || order.indexOf(a.name) - order.indexOf(b.name));
+  const found = importance(trials, all);
+  const order = found.map(({ name: own }) => own);
+  // The two most important ones first. With a small effect, ranges come before choices: they show as a surface.
+  const isTelling = (one: Dimension): boolean => found.some(({ name: own, share }) => own === one.name && share >= TELLING_SHARE);
+  const rank = (one: Dimension): number => (isTelling(one) ? 0 : asChoice(one, trials).kind === 'words' ? 2 : 1);
+  const [first, second] = [...all].sort((a, b) => rank(a) - rank(b) || order.indexOf(a.name) - order.indexOf(b.name));
   if (!first || !second) return null;
   const across = all.find((one) => one.name === query.hx) ?? first;
   const up = all.find((one) => one.name === query.hy && one !== across) ?? (across === second ? first : second);
@@ -155,11 +158,6 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
           {name} over {x.name} and {y.name}
           {smooth && ', smoothed'}
         </span>
-        {!smooth && high > low && (
-          <span class="panel-facts">
-            <span>the stronger the color, the better</span>
-          </span>
-        )}
         <span class="spring" />
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}

@@ -77,10 +77,11 @@ function toData({ panel, look, focus }: Pick<Drawn, 'panel' | 'look' | 'focus'>)
   const smoother = look.isCentered ? smoothCentered : smooth;
   const smoothed = panel.series.map(({ x, y }) => ({ x, y: drawable(smoother(y, smoothing)) }));
   const raw = smoothing > 0 ? panel.series.map(({ x, y }) => ({ x, y: drawable(y) })) : [];
-  // uPlot draws a band that is out of sight along the edge of the plot.
+  // uPlot draws a band that is out of sight along the edge of the plot. The nearest points that are continue it to that edge.
   const [least, most] = focus?.range ?? [-Infinity, Infinity];
   const isInSight = ({ low, high }: Series, at: number): boolean => (high?.[at] ?? most) >= least && (low?.[at] ?? least) <= most;
-  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smoother(one[of] ?? [], smoothing)).map((value, at) => (isInSight(one, at) ? value : null)) }));
+  const isDrawn = (one: Series, at: number): boolean => [at - 1, at, at + 1].some((near) => near >= 0 && near < one.x.length && isInSight(one, near));
+  const edge = (of: 'low' | 'high') => panel.series.map((one) => ({ x: one.x, y: drawable(smoother(one[of] ?? [], smoothing)).map((value, at) => (isDrawn(one, at) ? value : null)) }));
   const tables = [...smoothed, ...raw, ...(isBanded(panel) ? [...edge('low'), ...edge('high')] : [])];
   const points = tables.reduce((sum, { x }) => sum + x.length, 0);
   if (panel.series.length > GRID_SERIES && points > GRID_CELLS) return onGrid(tables, GRID_CELLS) as uPlot.AlignedData;

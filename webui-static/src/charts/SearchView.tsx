@@ -9,7 +9,7 @@ import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { passes, placedLabels, roomFor } from './ends';
+import { jointOf, passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { atValidations, bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
@@ -225,11 +225,11 @@ function Ids({ lines, painting, width, height }: IdsProps) {
     all.some(({ id, places }) => id !== end.id && passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom));
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map(({ id, text, left, middle, isJoined, x: right, y: end }) => (
-        <g key={id} {...painting.of(id)} class={`end-id ${painting.of(id).class}`}>
-          {isJoined && <line x1={SIDE + right + 1} y1={TOP + end} x2={SIDE + left - 1} y2={TOP + middle} />}
-          <text class="over" x={SIDE + left} y={TOP + middle + 4}>
-            {text}
+      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map((label) => (
+        <g key={label.id} {...painting.of(label.id)} class={`end-id ${painting.of(label.id).class}`}>
+          {label.isJoined && <line x1={SIDE + label.x} y1={TOP + label.y} x2={SIDE + jointOf(label)} y2={TOP + label.middle} />}
+          <text class="over" x={SIDE + label.left} y={TOP + label.middle + 4}>
+            {label.text}
           </text>
         </g>
       ))}

@@ -6,7 +6,7 @@ import { hovered } from '../workbench/selection';
 import { styleOf } from './facts';
 import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
-const OPACITY = 0.3;
+const OPACITY = 0.4;
 const POINTED = 0.9;
 
 // The curves, smoothed like those before them.

@@ -20,6 +20,8 @@ const JOINED = 4;
 // How far it may be from its end: a longer line to it crosses other curves.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const RIGHTWARD = [0, 16];
+// Points of a curve beside which a label is tried, at most.
+const MOST_ASIDE = 20;
 const FARTHEST = 4 * LINE;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
@@ -120,12 +122,12 @@ function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
 }
 
 // Where the line between a label and its end is at the text.
-const joint = ({ left, x, text }: Label): number => (left > x ? left - 1 : left + CHARACTER * text.length + 1);
+export const jointOf = ({ left, x, text }: Label): number => (left > x ? left - 1 : left + CHARACTER * text.length + 1);
 
 // Whether the line between another label and its end crosses a label. Looked at in pixels.
 function isCrossed({ left, middle }: Label, right: number, other: Label): boolean {
   if (!other.isJoined) return false;
-  const [across, down] = [joint(other) - other.x, other.middle - other.y];
+  const [across, down] = [jointOf(other) - other.x, other.middle - other.y];
   const steps = Math.ceil(Math.hypot(across, down));
   return Array.from({ length: steps }, (_, at) => at / steps).some((part) => {
     const [x, y] = [other.x + part * across, other.y + part * down];
@@ -136,10 +138,70 @@ function isCrossed({ left, middle }: Label, right: number, other: Label): boolea
 // Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
 type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
+// The labels that are placed already, and the plot.
+interface Layout<T> {
+  placed: (T & Label)[];
+  width: number;
+  height: number;
+  covers: Covers<T>;
+}
+
+const rightOf = ({ left, text }: Label): number => left + CHARACTER * text.length;
+
+// Whether a label is within the height of the plot and covers neither another label nor a curve of another trial. `half` of
+// its height counts for curves.
+const isFree = <T extends End>({ placed, height, covers }: Layout<T>, label: T & Label, half = LINE / 2): boolean =>
+  label.middle >= LINE / 2 &&
+  label.middle <= height - LINE / 2 &&
+  placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > rightOf(label) || label.left > rightOf(other)) &&
+  !covers(label, label.left, rightOf(label), label.middle - half, label.middle + half);
+
+// Places the labels of a column beside its ends, in their order. Returns the ends without one.
+function placeColumn<T extends End>(layout: Layout<T>, all: readonly T[]): T[] {
+  const { placed, width, height } = layout;
+  // Labels of curves that end at one point would tell nothing there.
+  const column = areGathered(all) ? [] : all.filter(({ isOut }) => !isOut);
+  const middles = spread(column.map(({ y }) => y), height);
+  const edge = Math.max(...column.map(({ x }) => x));
+  const isBeside = edge >= width - EDGE;
+  let above = -Infinity; // the last label of the column
+  const without = column.filter((end, place) => {
+    const label = (lines: number, rightward = 0): T & Label => {
+      const middle = (middles[place] ?? end.y) + lines * LINE;
+      const left = (isBeside ? width : edge) + GAP + rightward;
+      return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && Math.abs(left - end.x) > 2 * GAP) };
+    };
+    const leftward = end.x - edge - 2 * GAP - CHARACTER * end.text.length;
+    const tried = (isBeside ? [] : [...RIGHTWARD, leftward]).flatMap((aside) => TRIED.map((lines) => label(lines, aside)));
+    const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= FARTHEST && one.middle > above && isFree(layout, one));
+    if (!best) return true;
+    above = best.middle;
+    placed.push(best);
+    return false;
+  });
+  return [...all.filter((end) => !column.includes(end)), ...without];
+}
+
+// Places a label on its curve, at the first of these points where it covers nothing else, or beside such a point.
+function placeOnCurve<T extends End>(layout: Layout<T>, end: T, along: readonly Point[]): void {
+  const { placed, width, height } = layout;
+  const points = along.filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
+  const length = CHARACTER * end.text.length;
+  const at = ({ x, y }: Point, left: number, middle: number): T & Label => ({ ...end, x, y, left, middle, isJoined: middle !== y });
+  const isClear = (one: T & Label, half: number): boolean =>
+    one.left >= 0 && rightOf(one) <= width && isFree(layout, one, half) && !placed.some((other) => isCrossed(one, rightOf(one), other));
+  const aside = (point: Point): (T & Label)[] =>
+    [GAP, -GAP - length].flatMap((by) => TRIED.slice(1).map((lines) => at(point, point.x + by, point.y + lines * LINE)));
+  const best =
+    points.map((point) => at(point, point.x - length / 2, point.y)).find((one) => isClear(one, HALF)) ??
+    points.slice(0, MOST_ASIDE).flatMap(aside).find((one) => isClear(one, LINE / 2));
+  if (best) placed.push(best);
+}
+
 // Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
 // the plot for shorter ones, each at the nearest place to its end where it covers neither another label nor the curve of
 // another trial: it would name that one. Those without such a place, with an end out of sight or with many others at one
-// point have their labels on their curves, at the first point of `along` where it covers nothing else, or none.
+// point have their labels on their curves, or beside them, at one of the points of `along`, or none.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -147,41 +209,10 @@ export function placedLabels<T extends End>(
   covers: Covers<T> = () => false,
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
-  const placed: (T & Label)[] = [];
-  const right = ({ left, text }: Label): number => left + CHARACTER * text.length;
-  const isFree = (label: T & Label, half = LINE / 2): boolean =>
-    label.middle >= LINE / 2 &&
-    label.middle <= height - LINE / 2 &&
-    placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > right(label) || label.left > right(other)) &&
-    !covers(label, label.left, right(label), label.middle - half, label.middle + half);
-  const later: T[] = [];
-  for (const all of columnsOf(ends, width).reverse()) {
-    const column = areGathered(all) ? [] : all.filter(({ isOut }) => !isOut);
-    later.push(...all.filter((end) => !column.includes(end)));
-    const middles = spread(column.map(({ y }) => y), height);
-    const edge = Math.max(...column.map(({ x }) => x));
-    const isBeside = edge >= width - EDGE;
-    let above = -Infinity; // the last label of the column: the order of labels is that of the ends
-    column.forEach((end, place) => {
-      const label = (lines: number, rightward = 0): T & Label => {
-        const middle = (middles[place] ?? end.y) + lines * LINE;
-        const left = (isBeside ? width : edge) + GAP + rightward;
-        return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && Math.abs(left - end.x) > 2 * GAP) };
-      };
-      const leftward = end.x - edge - 2 * GAP - CHARACTER * end.text.length;
-      const tried = (isBeside ? [] : [...RIGHTWARD, leftward]).flatMap((aside) => TRIED.map((lines) => label(lines, aside)));
-      const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= FARTHEST && one.middle > above && isFree(one));
-      if (!best) return void later.push(end);
-      above = best.middle;
-      placed.push(best);
-    });
-  }
-  for (const end of later) {
-    const tried = along(end).map(({ x, y }): T & Label => ({ ...end, x, y, left: x - (CHARACTER * end.text.length) / 2, middle: y, isJoined: false }));
-    const best = tried.find((one) => one.left >= 0 && right(one) <= width && isFree(one, HALF) && !placed.some((other) => isCrossed(one, right(one), other)));
-    if (best) placed.push(best);
-  }
-  return placed;
+  const layout: Layout<T> = { placed: [], width, height, covers };
+  const later = columnsOf(ends, width).reverse().flatMap((column) => placeColumn(layout, column));
+  for (const end of later) placeOnCurve(layout, end, along(end));
+  return layout.placed;
 }
 
 // Whether a curve with these heights, in the order of x, has a part within low..high. Undefined ones are passed over.
@@ -269,7 +300,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     if (label.isJoined) {
       ctx.beginPath();
       ctx.moveTo(label.x + 1, label.y);
-      ctx.lineTo(joint(label), label.middle);
+      ctx.lineTo(jointOf(label), label.middle);
       ctx.stroke();
     }
     ctx.strokeStyle = rim;

@@ -14,6 +14,8 @@ const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
 // Training beside validation, of few trials and of more: two sets of lines would hide each other.
 const TRAINING: Style = { width: 1, opacity: 0.6 };
 const MANY_TRAINING: Style = { width: 1, opacity: 0.3 };
+// Means of groups are few and have bands.
+const MEAN_TRAINING: Style = { width: 0.75, opacity: 0.8, dash: [2, 3] };
 const FEW_TRIALS = 4;
 
 // The line style of a group of metrics. Validation, which is compared, is stronger than training beside it.
@@ -22,6 +24,7 @@ export function styleOf({ series }: Pick<Panel, 'series'>, group: string): Style
   if (group === 'validation') return VALIDATION;
   if (group !== 'training') return OTHER;
   if (series.every((one) => one.group !== 'validation')) return ALONE;
+  if (isBanded({ series })) return MEAN_TRAINING;
   return new Set(series.map(({ trial }) => trial)).size > FEW_TRIALS ? MANY_TRAINING : TRAINING;
 }
 

@@ -23,6 +23,8 @@ const NEAR_FIRST = 0.25;
 // A range that is larger than this part of the whole one gains too little. A chart with new points stays as it is beyond
 // that: cropped up to the larger part, whole from the smaller one on.
 const LEAST_GAIN = { first: 0.6, cropped: 0.8, whole: 0.4 };
+// One run, which is not compared, is cropped if the range becomes this much smaller than that of several.
+const GAIN_OF_ONE = 0.5;
 export type Before = keyof typeof LEAST_GAIN;
 // Curves with fewer points are all in sight. Until one curve has DECISIVE_POINTS, each new point may change whether the chart
 // is cropped.
@@ -79,7 +81,7 @@ export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'
   const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
-  if (!(high - low <= LEAST_GAIN[before] * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
+  if (!(high - low <= LEAST_GAIN[before] * (isOne ? GAIN_OF_ONE : 1) * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
   return { range: found, beyond: most - high >= low - least ? most : least };
 }
 

@@ -5,7 +5,7 @@ import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
 import { drawEnds, idBeside, roomFor } from './ends';
-import { isBanded, styleOf } from './facts';
+import { isBanded, isLoud, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
@@ -14,7 +14,7 @@ import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, type Look, type Panel, type Ser
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
-// Dots mark the points of few short series only: they would hide the lines.
+// Dots mark the points of few series that are all short: they would hide the lines.
 const DOTTED_SERIES = 16;
 const DOTTED_POINTS = 8;
 // Opacity of curves beside the one that is pointed at.
@@ -105,7 +105,7 @@ export const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'c
 // The lines of a panel, with smoothing also the unsmoothed ones behind them, and the bands of groups between their edges.
 function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonly string[], card: string): { lines: uPlot.Series[]; bands: uPlot.Band[] } {
   const count = panel.series.length;
-  const hasDots = count <= DOTTED_SERIES;
+  const hasDots = count <= DOTTED_SERIES && panel.series.every(({ x }) => x.length <= DOTTED_POINTS);
   const wider = isBanded(panel) ? MEAN : 1;
   const styles = new Map(panel.series.map(({ group }) => [group, styleOf(panel, group)]));
   const own = panel.series.map((series, i) => {
@@ -118,14 +118,16 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       width: width * wider,
       dash,
       // Points of validation are hollow.
-      points: { show: series.x.length === 1 || (hasDots && series.x.length <= DOTTED_POINTS), size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
+      points: { show: series.x.length === 1 || hasDots, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
     };
   });
   const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
-  const edges = [...own, ...own].map((line) => ({ ...line, stroke: line.ink(EDGE), width: 1, points: { show: false } }));
+  const hasBand = panel.series.map(({ group }) => isLoud(styleOf(panel, group)));
+  const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, points: { show: false } }));
   const low = 1 + count + raw.length;
-  return { lines: [...own, ...raw, ...edges], bands: own.map((line, i) => ({ series: [low + count + i, low + i], fill: line.ink(BAND) })) };
+  const bands = own.map((line, i): uPlot.Band => ({ series: [low + count + i, low + i], fill: line.ink(BAND) }));
+  return { lines: [...own, ...raw, ...edges], bands: bands.filter((_, i) => hasBand[i]) };
 }
 
 function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {

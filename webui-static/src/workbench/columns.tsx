@@ -273,8 +273,20 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
     const value = valueOf(run, one.key);
     return typeof value === 'number' && places !== undefined ? <PointAligned value={value} places={places} /> : valueText(value);
   };
-  return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell };
+  return { ...one, width: Math.min(200, Math.max(56, width)), number: numbers.length > 0, text: placed(places), cell: one.key.startsWith('hp.') ? ofBest(cell) : cell };
 };
+
+// The hyperparameters of a search are those of its best trial.
+const ofBest =
+  (cell: (run: Run) => ComponentChildren) =>
+  (run: Run): ComponentChildren =>
+    run.kind === 'experiment' && run.experiment.numTrials > 1 && run.trial ? (
+      <span class="of-best" title={`Of the best trial, ${run.trial.id}, of ${run.experiment.numTrials}`}>
+        {cell(run)}
+      </span>
+    ) : (
+      cell(run)
+    );
 
 // More rows are not searched for the best value at each drawing of the table.
 const MAX_JUDGED = 2000;

@@ -1,4 +1,4 @@
-// The colors of shown runs. A run keeps the color that it had first: in all views, and after the page was left.
+// The colors of shown runs. A run keeps the color that it had last: in all views, and after the page was left.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { colorOfSeed, MAX_APART, seedsOf, seriesColors, useColors } from '../colors';
 import type { Group } from './groups';
@@ -21,10 +21,10 @@ export function readSeeds(text: string | null): Map<number, number> {
   }
 }
 
-// With the seeds of runs that had none; undefined without such runs, and for runs too many to have colors of their own.
-export function withNew(kept: Seeds, seeds: Seeds): Map<number, number> | undefined {
-  const fresh = [...seeds].filter(([id]) => !kept.has(id));
-  return fresh.length === 0 || seeds.size > MAX_APART ? undefined : new Map([...kept, ...fresh].slice(-MOST));
+// With the seeds of shown runs; undefined without a change, and for runs too many to have colors of their own.
+export function withShown(kept: Seeds, seeds: Seeds): Map<number, number> | undefined {
+  const isSame = [...seeds].every(([id, seed]) => kept.get(id) === seed);
+  return isSame || seeds.size > MAX_APART ? undefined : new Map([...[...kept].filter(([id]) => !seeds.has(id)), ...seeds].slice(-MOST));
 }
 
 function load(kind: RunKind): Map<number, number> {
@@ -36,7 +36,7 @@ function load(kind: RunKind): Map<number, number> {
 }
 
 function keep(kind: RunKind, seeds: Seeds): void {
-  const all = withNew(load(kind), seeds);
+  const all = withShown(load(kind), seeds);
   try {
     if (all) localStorage.setItem(keyOf(kind), JSON.stringify([...all]));
   } catch {
