@@ -17,6 +17,14 @@ std::string subscribe(const std::string& token, const std::string& more = "") {
   return "GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token + "\r\n" + more + "\r\n";
 }
 
+/// Subscribes and receives a first event: all that are published next arrive within one tick.
+void begin_tick(Bench& bench, Client& client) {
+  client.send(subscribe("good"));
+  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
+  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "first"});
+  REQUIRE(client.read_until("first").find("first") != std::string::npos);
+}
+
 TEST_CASE("an event carries the changed object only") {
   const loop::Event event{7,
                           {.kind = Change::Kind::kTrial,
@@ -44,11 +52,7 @@ TEST_CASE("an event of an edit tells no state, and a state in quick succession d
         "event: job\ndata: {\"experimentId\":1}\n\n");
   Bench bench;
   Client client(bench.port());
-  client.send(subscribe("good"));
-  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
-  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "first"});
-  REQUIRE(client.read_until("first").find("first") != std::string::npos);
-  // All of these arrive within the tick that follows the first.
+  begin_tick(bench, client);
   bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1)});
   bench.hub().publish({.kind = Change::Kind::kExperiment, .experiment = ExperimentId(1), .name = "ACTIVE"});
   bench.hub().publish({.kind = Change::Kind::kAgent, .name = "last"});
@@ -63,11 +67,7 @@ TEST_CASE("an event says when its state was reported before, unless it replaces 
   CHECK(http::event_text({9, progress}).find("\"sameState\":true") != std::string::npos);
   Bench bench;
   Client client(bench.port());
-  client.send(subscribe("good"));
-  REQUIRE(client.read_until("retry:").find("text/event-stream") != std::string::npos);
-  bench.hub().publish({.kind = Change::Kind::kAgent, .name = "first"});
-  REQUIRE(client.read_until("first").find("first") != std::string::npos);
-  // All of these arrive within the tick that follows the first.
+  begin_tick(bench, client);
   Change begin = progress;
   begin.same_state = false;
   bench.hub().publish(begin);

@@ -9,7 +9,8 @@ const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.5;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of its digits above and below their middle, of a character, and between an end and its label, where a line joins those that are apart.
+// Pixels of a line, of its digits above and below their middle, of a character, and between an end and its label, where a
+// line joins those that are apart.
 const LINE = 12;
 const HALF = 4.5;
 const CHARACTER = 7;
@@ -17,11 +18,11 @@ const GAP = 10;
 const JOINED = 4;
 // Places above and below its end where a label within the plot is tried, in lines: right of the end, further to the right by
 // these pixels, and left of it.
-// How far it may be from its end: a longer line to it crosses other curves.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const RIGHTWARD = [0, 16];
 // Points of a curve beside which a label is tried, at most.
 const MOST_ASIDE = 20;
+// How far a label may be from its end: a longer line to it crosses other curves.
 const FARTHEST = 4 * LINE;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;

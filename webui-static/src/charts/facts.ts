@@ -29,7 +29,7 @@ export function styleOf({ series }: Pick<Panel, 'series'>, group: string): Style
 }
 
 // Whether a curve is as strong as others of its panel.
-export const isLoud = (style: Style): boolean => style.opacity === 1;
+export const isLoud = (style: Style | undefined): boolean => style?.opacity === 1;
 
 // The groups with a key in the title: all, unless each curve is solid.
 export function keyedGroups(panel: Pick<Panel, 'series'>): string[] {
@@ -61,7 +61,8 @@ export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): numb
 const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 
-// The range of a logarithmic axis for the learning rates of several runs, or of the bands of groups, whose peaks are wide apart; undefined for others.
+// The range of a logarithmic axis for the learning rates of several runs, or of the bands of groups, whose peaks are wide
+// apart; undefined for others.
 export function rateRange({ name, series, behind = [] }: Panel): [number, number] | undefined {
   if (!RATE.test(name)) return undefined;
   const peakOf = (y: readonly (number | null)[]): number => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0);

@@ -123,7 +123,7 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
   });
   const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
-  const hasBand = panel.series.map(({ group }) => isLoud(styleOf(panel, group)));
+  const hasBand = panel.series.map(({ group }) => isLoud(styles.get(group)));
   const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, points: { show: false } }));
   const low = 1 + count + raw.length;
   const bands = own.map((line, i): uPlot.Band => ({ series: [low + count + i, low + i], fill: line.ink(BAND) }));
