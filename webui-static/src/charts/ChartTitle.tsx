@@ -4,7 +4,7 @@ import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './plot';
 import type { Focus } from './focus';
-import { coinciding, isBanded, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
+import { coinciding, isBanded, isBelow, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
 import { onAxis, titleOf, type Panel, type Series } from './series';
@@ -109,7 +109,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
       <span class="panel-facts">
         {/* First, so that the tools of the chart never cover them. */}
         {focus && <Beyond {...focus} />}
-        {rates && <Logarithmic isCut={series.some((one) => (lastOf(one) ?? Infinity) < rates[0])} />}
+        {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last:</span>}

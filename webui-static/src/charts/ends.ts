@@ -24,14 +24,15 @@ const RIGHTWARD = [0, 16];
 const MOST_ASIDE = 20;
 const ASIDE = [-1, 1, -2, 2];
 // How far a label may be from its end: a longer line to it crosses other curves.
-const FARTHEST = 3 * LINE;
+const FARTHEST = 4 * LINE;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
 // This many curves that end in this part of the room of their labels have these where they are apart, or none: a column of
 // labels would order noise.
 const COINCIDING = 4;
 const COINCIDENT = 1 / 5;
-// With more labels on curves none is beside its curve: their lines would cross.
+// With more labels on curves none is beside its curve, nor are those of curves that end close to one point: their lines
+// would cross.
 const FEW_ASIDE = 4;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
@@ -218,8 +219,10 @@ export function placedLabels<T extends End>(
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
   const layout: Layout<T> = { placed: [], width, height, covers };
-  const later = columnsOf(ends, width).reverse().flatMap((column) => placeColumn(layout, column));
-  for (const end of later) placeOnCurve(layout, end, along(end), later.length <= FEW_ASIDE);
+  const columns = columnsOf(ends, width);
+  const gathered = columns.filter(areGathered).flat();
+  const later = columns.reverse().flatMap((column) => placeColumn(layout, column));
+  for (const end of later) placeOnCurve(layout, end, along(end), later.length <= FEW_ASIDE && !gathered.includes(end));
   return layout.placed;
 }
 

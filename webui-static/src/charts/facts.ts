@@ -86,6 +86,9 @@ export function rateRange({ name, series, behind = [] }: Panel): [number, number
   return isWide(low, high) ? [low / BELOW, high] : undefined;
 }
 
+// Whether a learning rate decays to below the range.
+export const isBelow = ({ series }: Pick<Panel, 'series'>, [low]: readonly [number, number]): boolean => series.some((one) => (lastOf(one) ?? Infinity) < low);
+
 // The value of a curve at a position, interpolated; undefined outside its range and in gaps.
 export function valueAt({ x, y }: Pick<Series, 'x' | 'y'>, at: number): number | undefined {
   let [low, high] = [0, x.length - 1];

@@ -51,9 +51,9 @@ export interface ChartProps {
   resize?: Resize | undefined; // by its lower edge
 }
 
-// Ranges of the axes: of x as given, of y without the first values or that of learning rates; and the curves behind the
-// others.
-export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; pale: readonly Series[] };
+// Ranges of the axes: of x as given, of y without the first values or that of learning rates, with curves below it or not;
+// and the curves behind the others.
+export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; isBelow: boolean; pale: readonly Series[] };
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
   if (domain && domain[0] < domain[1]) return [...domain];
@@ -83,12 +83,14 @@ function magnitudes([min, max]: readonly [number | null, number | null]): uPlot.
   return low < high ? [low, high] : [low, 2 * high];
 }
 
-// Ticks of a logarithmic axis with a line and a text: powers of ten, and for at most this many of them 2 and 5 times these.
+// Ticks of a logarithmic axis with a line and a text: powers of ten, for at most this many of them also 2 and 5 times
+// these, and all of a part of a power.
 const FEW_POWERS = 3;
 function marked(_: uPlot, ticks: readonly number[]): (number | null)[] {
   const powers = Math.log10((ticks[ticks.length - 1] ?? 1) / (ticks[0] ?? 1));
   const digits = powers <= FEW_POWERS ? [1, 2, 5] : [1];
-  return ticks.map((tick) => (digits.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9))) ? tick : null));
+  const found = ticks.map((tick) => (digits.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9))) ? tick : null));
+  return found.filter((tick) => tick !== null).length > 1 ? found : [...ticks];
 }
 
 const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
@@ -254,8 +256,8 @@ function drawBest(plot: uPlot, { panel, look, smallerIsBetter }: ChartProps, col
 
 // A dotted edge of the plot, beyond which its curves go on.
 const DOTS = [1, 3];
-function drawCut({ ctx, bbox }: uPlot, { focus, rates }: Ranges, color: string): void {
-  if (!focus && !rates) return;
+function drawCut({ ctx, bbox }: uPlot, { focus, isBelow }: Ranges, color: string): void {
+  if (!focus && !isBelow) return;
   const y = bbox.top + (focus && focus.beyond > focus.range[1] ? 0 : bbox.height);
   ctx.save();
   ctx.strokeStyle = color;
