@@ -10,11 +10,13 @@ namespace {
 
 constexpr std::size_t kMaxStates = 200'000;
 
-template <class Id>
-bool remember(std::unordered_map<Id, core::State>& states, Id id, core::State state) {
+template <class Id, class State>
+bool remember(std::unordered_map<Id, State>& states, Id id, State state) {
   if (states.size() >= kMaxStates) states.clear();
   const auto [known, is_new] = states.try_emplace(id, state);
-  return std::exchange(known->second, state) == state && !is_new;
+  const bool is_same = !is_new && known->second == state;
+  known->second = std::move(state);
+  return is_same;
 }
 
 /// Visitor of writes. Returns nothing for writes without interest for watchers.
@@ -36,7 +38,7 @@ struct ToChange {
                   .experiment = write.row.id,
                   .name = std::string(core::state_name(write.row.state)),
                   .progress = write.row.progress,
-                  .same_state = states.repeats(write.row.id, write.row.state)};
+                  .same_state = states.repeats(write.row)};
   }
   std::optional<Change> operator()(const core::PutTrial& write) const {
     return Change{.kind = Change::Kind::kTrial,
@@ -46,7 +48,7 @@ struct ToChange {
                   .name = std::string(core::state_name(write.row.state)),
                   .steps_completed = write.row.steps_completed,
                   .progress = write.row.progress,
-                  .same_state = states.repeats(write.row.id, write.row.state)};
+                  .same_state = states.repeats(write.row)};
   }
   std::optional<Change> operator()(const core::PutCommand& write) const {
     return Change{.kind = Change::Kind::kCommand,
@@ -114,8 +116,10 @@ struct ToChange {
 
 }  // namespace
 
-bool WrittenStates::repeats(ExperimentId id, core::State state) { return remember(experiments_, id, state); }
-bool WrittenStates::repeats(TrialId id, core::State state) { return remember(trials_, id, state); }
+bool WrittenStates::repeats(const core::Experiment& row) {
+  return remember(experiments_, row.id, {row.state, row.queue});
+}
+bool WrittenStates::repeats(const core::Trial& row) { return remember(trials_, row.id, row.state); }
 
 void add_changes(const std::vector<core::Write>& group, std::size_t from,
                  const std::unordered_map<TrialId, core::Trial>& trials, WrittenStates& states,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -23,20 +24,21 @@ struct Change {
   std::string name;
   std::int64_t steps_completed = 0;
   double progress = 0;  ///< of the experiment or trial, 0..1
-  /// `name` is the state that was written last time: only progress or a property has changed.
+  /// The state is the one that was written last time, as are the queue settings of an experiment: only
+  /// progress or a number has changed.
   bool same_state = false;
 };
 
-/// The newest written states of experiments and trials. At most 200,000 each; a forgotten one counts as new.
-/// Not thread-safe.
+/// The newest written states of experiments, with their queue settings, and of trials. At most 200,000 each;
+/// a forgotten one counts as new. Not thread-safe.
 class WrittenStates {
  public:
   /// Remembers the state. Returns true if it is the one that was written last time.
-  bool repeats(ExperimentId id, core::State state);
-  bool repeats(TrialId id, core::State state);
+  bool repeats(const core::Experiment& row);
+  bool repeats(const core::Trial& row);
 
  private:
-  std::unordered_map<ExperimentId, core::State> experiments_;
+  std::unordered_map<ExperimentId, std::pair<core::State, core::QueueSettings>> experiments_;
   std::unordered_map<TrialId, core::State> trials_;
 };
 

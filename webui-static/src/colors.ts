@@ -95,12 +95,12 @@ const NO_SEEDS: Seeds = new Map();
 
 // The seeds of shown runs: that of `shown` for those that were shown already, so that no curve changes its color; else
 // the usual one, by default the id, or, if its color looks like another one of at most MAX_APART runs, the seed furthest
-// from all others.
+// from all others. Runs without a usual one give way to those with it.
 export function seedsOf(ids: readonly number[], shown: Seeds, usual: Seeds = NO_SEEDS): Map<number, number> {
   const steady = shown.size > MAX_APART ? [] : ids.filter((id) => shown.has(id));
   const seeds = new Map(steady.map((id) => [id, shown.get(id) ?? id]));
   if (ids.length > MAX_APART) return new Map(ids.map((id) => [id, seeds.get(id) ?? usual.get(id) ?? id]));
-  for (const id of [...ids].sort((a, b) => a - b)) {
+  for (const id of [...ids].sort((a, b) => Number(usual.has(b)) - Number(usual.has(a)) || a - b)) {
     if (seeds.has(id)) continue;
     const taken = [...seeds.values()];
     const room = (seed: number): number => Math.min(...taken.map((other) => apart(seed, other)));

@@ -129,6 +129,14 @@ export function clock(time: string | null | undefined): string {
 // Digits of a metric besides zeros at its start.
 const SIGNIFICANT = 5;
 
+// The shortest number that is this 32-bit float, as in the series of a chart: the one that was reported, which a table
+// has. Other numbers stay as they are.
+const FLOAT_DIGITS = [6, 7, 8, 9];
+function asReported(value: number): number {
+  if (Math.fround(value) !== value) return value;
+  return FLOAT_DIGITS.map((count) => Number(value.toPrecision(count))).find((number) => Math.fround(number) === value) ?? value;
+}
+
 // Metrics are numbers, or "NaN", "Infinity", "-Infinity" as strings; "" for none.
 export function metric(value: number | string | null | undefined): string {
   if (value === null || value === undefined) return '';
@@ -137,7 +145,7 @@ export function metric(value: number | string | null | undefined): string {
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) return Number(value.toPrecision(4)).toExponential();
   if (Number.isInteger(value)) return String(value);
-  return String(Number(value.toPrecision(SIGNIFICANT)));
+  return String(Number(asReported(value).toPrecision(SIGNIFICANT)));
 }
 
 // Whole as far as the series of a chart tell, which are 32-bit floats.
@@ -151,7 +159,7 @@ function fixed(value: number, places: number): string {
 }
 
 // A fraction between 1e-4 and 1e6 with SIGNIFICANT digits.
-const significant = (value: number): string => fixed(value, Math.max(0, SIGNIFICANT - 1 - Math.floor(Math.log10(Math.abs(value)))));
+const significant = (value: number): string => fixed(asReported(value), Math.max(0, SIGNIFICANT - 1 - Math.floor(Math.log10(Math.abs(value)))));
 
 // A metric with the zeros at its end: the points of a column are below each other, and a changing value keeps its width.
 export const digits = (value: number | string | null | undefined): string => {

@@ -12,7 +12,7 @@ export interface ServerEvent {
   state?: string; // of experiment and trial events: "STATE_…"; missing if a user changed a name, labels or the like
   progress?: number; // 0..1
   group?: string; // of metrics events
-  sameState?: boolean; // the state was reported before: only progress or numbers have changed
+  sameState?: boolean; // the state and the place in the queue were reported before: only numbers have changed
 }
 
 // 'everything': anything may have changed, because the connection was (re)established or events were missed.

@@ -8,7 +8,7 @@ namespace {
 
 using core::State;
 
-core::Write experiment(std::int64_t id, State state) {
+core::PutExperiment experiment(std::int64_t id, State state) {
   core::PutExperiment write;
   write.row.id = ExperimentId(id);
   write.row.state = state;
@@ -34,6 +34,18 @@ TEST_CASE("a change says whether its state was written last time, for experiment
   std::vector<bool> same;
   for (const loop::Change& change : changes) same.push_back(change.same_state);
   CHECK(same == std::vector<bool>{false, false, false, true, true, false, false, true, false});
+}
+
+TEST_CASE("a change of an experiment's queue settings is not only progress") {
+  core::PutExperiment before = experiment(1, State::kActive);
+  core::PutExperiment after = before;
+  after.row.queue.priority = 7;
+  loop::WrittenStates states;
+  std::vector<loop::Change> changes;
+  loop::add_changes({before, after, after}, 0, {}, states, changes);
+  REQUIRE(changes.size() == 3);
+  CHECK_FALSE(changes[1].same_state);
+  CHECK(changes[2].same_state);
 }
 
 TEST_CASE("a change of another kind has no state before") {

@@ -148,15 +148,24 @@ export const bulkActions = [
     },
   ],
   [
-    'a session that ended is noticed by the next action, and leads back',
+    'a session that ended leads to the sign-in and back to what was typed',
     async () => {
+      const notes = page.getByLabel('Notes, in Markdown');
       await open('experiments/1?tab=notes');
       await page.getByRole('button', { name: 'Edit notes' }).click();
+      await notes.fill('a long thought');
       await page.context().clearCookies();
-      await page.getByRole('button', { name: 'Save' }).click();
+      // The page may have noticed the end by itself.
+      await page.evaluate(() => document.querySelector('.actions .primary')?.click());
       await page.waitForURL('**/det/login?next=*');
       await signIn(cluster.password);
       await page.waitForURL('**/det/experiments/1?tab=notes');
+      assert.equal(await notes.inputValue(), 'a long thought');
+      await page.reload();
+      assert.equal(await notes.inputValue(), 'a long thought');
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.reload();
+      await page.getByRole('button', { name: 'Edit notes' }).waitFor();
     },
   ],
 ];

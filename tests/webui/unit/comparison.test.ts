@@ -36,9 +36,9 @@ test('hyperparameters keep their digits; numbers have a difference, other values
   const rows = rowsOf([{ lr: 0.1, act: 'relu', depth: 4, same: 7 }, { lr: 0.30000000000000004, act: 'gelu', depth: 16, same: 7 }, { act: 'relu', same: 7 }]);
   assert.deepEqual(rows.map(({ name, differs }) => [name, differs]), [['act', true], ['depth', true], ['lr', true], ['same', false]]);
   assert.deepEqual(rows.map(told), [['relu', 'gelu', 'relu'], ['4', '16 +12', ''], ['0.1', '0.3 +0.2', ''], ['7', '7', '7']]);
-  // With the decimal places of the run table's columns.
-  assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.004048 +0.00375']]);
-  assert.deepEqual(rowsOf([{ lr: 3e-7 }, { lr: 0.0040482 }]).map(told), [['3e-7', '0.0040482 +0.00405']]);
+  // With the decimal places of the run table's columns, and a factor where the magnitudes differ.
+  assert.deepEqual(rowsOf([{ lr: 0.0003 }, { lr: 0.0040482 }]).map(told), [['0.0003', '0.004048 ×13']]);
+  assert.deepEqual(rowsOf([{ lr: 3e-7 }, { lr: 0.0040482 }]).map(told), [['3e-7', '0.0040482 ×13000']]);
   assert.deepEqual(rowsOf([{ lr: 0.1 }, { lr: 0.1000001 }]).map(told), [['0.1', '0.1000001 +1e-7']]);
 });
 

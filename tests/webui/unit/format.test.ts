@@ -69,6 +69,9 @@ test('a fraction is never rounded up to a whole number', () => {
   assert.deepEqual([0.999996, -0.999996, 9999.96, 1.9999999].map(digits), ['0.99999', '-0.99999', '9999.9', '1.9999']);
   // The series of a chart have 32 bits, and cannot tell this one from 1.
   assert.deepEqual([0.99999999, Math.fround(0.99999999)].map(digits), ['1', '1']);
+  // A float of a series reads like the number in a table, also where that is half way between two.
+  assert.deepEqual([0.772045, Math.fround(0.772045)].map(digits), ['0.77204', '0.77204']);
+  assert.deepEqual([0.772045, Math.fround(0.772045)].map(metric), ['0.77204', '0.77204']);
   assert.deepEqual([0.99999, 0.9995, 0.5, 1.0000004].map(digits), ['0.99999', '0.99950', '0.50000', '1.0000']);
 });
 

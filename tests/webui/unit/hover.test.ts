@@ -126,7 +126,10 @@ test('a label without a place at its end is on its curve, where it covers no oth
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 }));
   assert.deepEqual(placedLabels([{ text: '1', x: 300, y: 250, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
-  assert.deepEqual(of(together), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false], ['3', 15.5, 38, true]], 'the last one is beside the first point');
+  assert.deepEqual(of(together), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
+  const out = together.map((end) => ({ ...end, y: 250 + 50 * Number(end.text), isOut: true }));
+  assert.deepEqual(of(out)[3], ['3', 15.5, 38, true], 'the last one is beside the first point');
+  assert.deepEqual(of([...out, { text: '4', x: 300, y: 500, isOut: true }]).map(([, , , isJoined]) => isJoined), [false, false, false], 'none of many is beside its curve');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], (_end, left) => left > 100 || left < 90), [['1', 100, 60, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
   // The line from the end of 2 to its label crosses the first place.
@@ -178,6 +181,10 @@ test('curves that end at one point have their labels where each is farthest from
   assert.ok(areGathered(ends));
   assert.ok(!areGathered(ends.slice(1)));
   assert.ok(!areGathered([...ends, at(300, 50)]));
+  // A column of eight labels is 96 pixels high.
+  const column = Array.from({ length: 8 }, (_, place) => at(300, 100 + 2 * place));
+  assert.ok(areGathered(column));
+  assert.ok(!areGathered([...column.slice(1), at(300, 125)]));
   // All are apart enough in the last two columns, of which the later one comes first.
   const heights = [[10, 20, 30], [10, 40, 70], [10, 60, 110], [10, 60, 150]];
   assert.deepEqual(clearest(heights, 0), [3, 2, 1, 0]);

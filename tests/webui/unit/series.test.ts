@@ -171,10 +171,12 @@ test('the last and the best value pass over gaps', () => {
 
 test('curves of one group of metrics coincide if one hides the other', () => {
   const same = panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [1, 2, 3]), curve(3, 'training', [1, 2.5, 3]), curve(1, 'validation', [1, 2, 3]));
-  assert.deepEqual(coinciding(same).map(({ label }) => label), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(same).map((set) => set.map(({ label }) => label)), [['trial 1', 'trial 2']]);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 9, 4, 3]))), []);
   // The second is the beginning of the first, nearly.
-  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 2.001]))).map(({ label }) => label), ['trial 1', 'trial 2']);
+  assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 2, 4, 3]), curve(2, 'training', [1, 2.001]))).map((set) => set.map(({ label }) => label)), [['trial 1', 'trial 2']]);
+  const pairs = [1, 1, 2, 2, 2].map((value, at) => curve(at + 1, 'training', [value, value]));
+  assert.deepEqual(coinciding(panelOf(...pairs)).map((set) => set.map(({ trial }) => trial)), [[3, 4, 5], [1, 2]]);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 1, 1]), curve(2, 'training', [2, 2, 2]))), []);
 });
 
@@ -209,8 +211,12 @@ test('curves behind the others are in sight, and smoothed like these', () => {
   assert.deepEqual(withPale([2, 3], behind), [-1, 9]);
   assert.deepEqual(withPale([null, null], behind), [-1, 9]);
   assert.deepEqual(withPale([2, 3], []), [2, 3]);
-  assert.deepEqual(paleOf({ behind }, { smoothing: undefined }), behind);
-  assert.deepEqual(paleOf({ behind }, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
+  const panel = { series: [run(3, [1])], behind };
+  assert.deepEqual(paleOf(panel, { smoothing: undefined }), behind);
+  assert.deepEqual(paleOf(panel, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
+  // Beside validation training has no pale curves.
+  const validation = { ...run(3, [1]), group: 'validation' };
+  assert.deepEqual(paleOf({ series: [...panel.series, validation], behind: [...behind, validation] }, { smoothing: undefined }), [validation]);
 });
 
 const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label: '', group: 'training', trial, place: 0, x: y.map((_, at) => at * step), y, steps: y.map((_, at) => at * step) });

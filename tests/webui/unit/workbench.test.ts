@@ -209,6 +209,10 @@ test('a run keeps the color that it had last, unless that looks like the color o
   const both = seedsOf([10, 11], new Map([[11, 46]]), usual);
   assert.equal(both.get(11), 46);
   assert.notEqual(both.get(10), 46);
+  // A run without a color gives way to one that had it.
+  const early = seedsOf([3, 20], new Map(), new Map([[20, 3]]));
+  assert.equal(early.get(20), 3);
+  assert.notEqual(early.get(3), 3);
   assert.deepEqual([...(withShown(usual, new Map([[46, 9], [12, 12]])) ?? [])], [[10, 46], [46, 9], [12, 12]]);
   assert.equal(withShown(usual, new Map([[46, 7]])), undefined);
   assert.equal(withShown(new Map(Array.from({ length: 500 }, (_, at) => [at + 1, 1])), new Map([[900, 2]]))?.size, 500);

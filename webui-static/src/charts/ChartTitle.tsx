@@ -4,10 +4,10 @@ import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './plot';
 import type { Focus } from './focus';
-import { bestOf, coinciding, isBanded, keyedGroups, lastOf, styleOf, type Style } from './facts';
+import { coinciding, isBanded, isBelow, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
-import { titleOf, type Panel, type Series } from './series';
+import { onAxis, titleOf, type Panel, type Series } from './series';
 
 // With more series the text alternative has only their number.
 const NAMED_SERIES = 6;
@@ -24,8 +24,8 @@ export function summary(panel: Panel): string {
 
 // A stroke in the style of a group of metrics.
 const LEAST_OPACITY = 0.5;
-const Stroke = ({ dash, opacity, width }: Style) => (
-  <svg class="stroke" viewBox="0 0 18 8" aria-hidden="true">
+const Stroke = ({ dash, opacity, width, color }: Style & { color: string | undefined }) => (
+  <svg class="stroke" viewBox="0 0 18 8" aria-hidden="true" style={{ color }}>
     <line x1="0" x2="18" y1="4" y2="4" stroke-width={width} stroke-opacity={Math.max(LEAST_OPACITY, opacity)} stroke-dasharray={dash?.join(' ')} />
   </svg>
 );
@@ -77,19 +77,26 @@ function coincidingText(same: readonly Series[], having: number, noun: string, t
   return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, canvas, tags = [] }: Props) {
+// "best 0.83867 at 5,600"
+function bestText(panel: Panel, { axis }: ChartProps['look'], smallerIsBetter: boolean, shown: (value: number) => string): string | undefined {
+  const own = judged(panel);
+  const at = own && placeOfBest(own, smallerIsBetter);
+  return at === undefined ? undefined : `best ${shown(own?.y[at] ?? NaN)} at ${onAxis(axis, own?.x[at] ?? 0)}`;
+}
+
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, canvas, colors, tags = [] }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
-  const isOne = series.every(({ trial }) => trial === series[0]?.trial) && series.every(({ low }) => low === undefined);
+  const isOne = isOfOne(panel);
   const shown = (value: number): string => (text ? text(panel.name, value) : digits(value));
+  const best = isOne && smallerIsBetter !== undefined ? bestText(panel, look, smallerIsBetter, shown) : undefined;
   // "last" precedes the values of all groups.
   const isFirst = (group: string | undefined): boolean => group === undefined || groups.length === 1;
   const valuesOf = (group: string | undefined): string => {
     const own = isOne ? series.find((one) => group === undefined || one.group === group) : undefined;
     const last = own && lastOf(own);
-    const best = own && smallerIsBetter !== undefined && (group ?? own.group) === (groups.includes('validation') ? 'validation' : own.group) ? bestOf(own, smallerIsBetter) : undefined;
-    return [last === undefined ? '' : isFirst(group) ? `last ${shown(last)}` : shown(last), best === undefined ? '' : `best ${shown(best)}`].filter((part) => part !== '').join(' · ');
+    return [last === undefined ? '' : isFirst(group) ? `last ${shown(last)}` : shown(last), own === judged(panel) ? best : undefined].filter(Boolean).join(' · ');
   };
   const having = new Set(series.map(({ trial }) => trial)).size;
   const same = useMemo(() => (isOne ? [] : coinciding(panel)), [panel]);
@@ -102,14 +109,14 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
       <span class="panel-facts">
         {/* First, so that the tools of the chart never cover them. */}
         {focus && <Beyond {...focus} />}
-        {rates && <Logarithmic isCut={series.some((one) => (lastOf(one) ?? Infinity) < rates[0])} />}
+        {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last:</span>}
         {groups
           .map((group) => (
             <span key={group}>
-              {groups.length > 1 && <Stroke {...styleOf(panel, group)} />} {group} {valuesOf(group)}
+              {groups.length > 1 && <Stroke {...styleOf(panel, group)} color={isOne ? colors?.[series[0]?.place ?? 0] : undefined} />} {group} {valuesOf(group)}
             </span>
           ))}
         {missing > 0 && (
@@ -118,8 +125,8 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
           </span>
         )}
         {same.length > 0 && (
-          <span title={`Drawn over each other, as far as they reach:\n${same.map(({ label }) => label).join('\n')}`}>
-            {coincidingText(same, having, isBanded(panel) ? 'means' : 'curves', tags)} coincide
+          <span title={`Drawn over each other, as far as they reach:\n${same.map((set) => set.map(({ label }) => label).join('\n')).join('\n\n')}`}>
+            {same.map((set) => coincidingText(set, having, isBanded(panel) ? 'means' : 'curves', tags)).join(' and ')} coincide
           </span>
         )}
       </span>

@@ -24,7 +24,7 @@ export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; al
       <figcaption>
         <span class="panel-name">Importance</span>
         <span class="panel-facts">
-          <span>share of the metric's variance that each explains alone</span>
+          <span>variance of the metric that each explains alone; shares may overlap</span>
           <span>
             {isSettled ? `the ${counted(count, 'run')} that have ended, as in the map` : counted(count, 'run')}
             {found.length > 0 && count < FEW && ': few, a rough order'}
@@ -82,6 +82,7 @@ interface CellsProps {
 
 function Cells({ cells, x, y, warmth }: CellsProps) {
   const columns = cells[0]?.length ?? 0;
+  const width = `${100 / columns}%`;
   return (
     <div class="heat-frame" role="region" aria-label="Heat map" tabIndex={0}>
       <table class="heat">
@@ -90,7 +91,7 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} style={cell.mean === undefined ? undefined : { '--warmth': `${Math.round(10 + 30 * warmth(cell.mean))}%` }} title={counted(cell.count, 'run')}>
+                <td key={column} style={{ width, '--warmth': cell.mean === undefined ? undefined : `${Math.round(10 + 30 * warmth(cell.mean))}%` }} title={counted(cell.count, 'run')}>
                   {digits(cell.mean)}
                   {cell.count > 1 && ` ×${cell.count}`}
                 </td>
@@ -155,7 +156,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
     <figure class="chart wide" aria-label={`${name} over ${x.name} and ${y.name}`} data-panel={smooth ? 'contour' : 'heat'}>
       <figcaption>
         <span class="panel-name">
-          {name} over {x.name} and {y.name}
+          {smooth ? name : `mean ${name}`} over {x.name} and {y.name}
           {smooth && ', smoothed'}
         </span>
         <span class="spring" />

@@ -80,18 +80,19 @@ export interface GroupKeyProps {
   few: boolean; // their runs are drawn instead of bands
 }
 
-// Groups with their numbers of runs, and the means of their best values, like the table.
-export function GroupKey({ names, colors, best, metricName, few }: GroupKeyProps) {
+// Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
+export function GroupKey({ names, colors, best, metricName, few, beside }: GroupKeyProps & { beside: boolean }) {
+  const note = few ? 'thick: mean · thin: runs' : 'line: mean · band: standard deviation, within the values';
   return (
     <Lines
       label="Groups shown"
-      note={few ? 'thick: mean · thin: runs · ±: standard deviation' : 'line: mean · band: standard deviation, within the values'}
+      note={few && !beside ? `${note} · ±: standard deviation` : note}
       entries={names.map((name, at) => {
         const own = best[at];
         return (
           <li key={name}>
             <Swatch color={colors[at] ?? ''} /> {name}
-            {own && (
+            {own && !beside && (
               <span class="quiet" title={`Mean and standard deviation of the best ${metricName} of each run`}>
                 {' '}
                 {counted(own.count, 'run')} · mean best {metricName} {spreadText(own)}

@@ -7,7 +7,7 @@ import { useColors } from '../colors';
 import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { paleOf } from './behind';
-import { isBanded, rateRange } from './facts';
+import { isBanded, isBelow, rateRange } from './facts';
 import { focusOf, isDecided, steadiness, type Before, type Focus } from './focus';
 import { Grip } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
@@ -194,7 +194,7 @@ export function MetricChart(props: ChartProps) {
   const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);
   const focus = useFocus({ ...props, look }, pale);
   const hover = useSignal<Hover | undefined>(undefined);
-  const { host, plot } = usePlot({ ...props, look, focus, rates, pale }, hover);
+  const { host, plot } = usePlot({ ...props, look, focus, rates, isBelow: rates !== undefined && isBelow(panel, rates), pale }, hover);
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>

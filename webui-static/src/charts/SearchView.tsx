@@ -20,7 +20,7 @@ type Over = (typeof OVER)[number];
 
 const HEIGHT = 320;
 // Height of a chart when there are several: lengths above each other need less than a metric.
-const LOWER: Record<Over, number> = { length: 248, time: 208 };
+const LOWER: Record<Over, number> = { length: 240, time: 208 };
 // Ticks of the metric, and least pixels between the lengths and the names of stages beside each other.
 const LEVELS = 4;
 const LENGTHS_APART = 52;
@@ -37,6 +37,8 @@ const APART = 13;
 const TIMES_APART = 80;
 const MAX_TRIALS = 100;
 const POINTS = 64;
+// Trials at the last stage, of which each has its id, drawn or not.
+const MAX_ENDED = 8;
 
 export interface Props {
   experimentId: number;
@@ -211,12 +213,13 @@ function Stages({ lane, scale, height }: Pick<AxesProps, 'lane' | 'scale' | 'hei
 
 interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProps, 'width'> {
   lines: ReadonlyMap<number, readonly Place[]>;
+  named: readonly number[];
 }
 
-// The ids of the drawn runs at the ends of their lines.
-function Ids({ lines, painting, width, height }: IdsProps) {
+// The ids of these runs at the ends of their lines.
+function Ids({ lines, named, painting, width, height }: IdsProps) {
   const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
-  const ends = [...lines].filter(([id]) => painting.isDrawn(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
+  const ends = [...lines].filter(([id]) => named.includes(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
   const all = [...lines].map(([id, places]) => ({ id, places: inPlot(places) }));
   // With the points before and after the box: a line may cross it between two.
   const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
@@ -245,6 +248,9 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
   const axes = { lane, unit, latest, scale, values, metricName, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
+  // Also those that reached the last stage without being drawn.
+  const ended = lines.filter(({ points }) => lane.title !== '' && (points[points.length - 1]?.length ?? 0) >= most).map(({ trial }) => trial.id);
+  const named = [...places.keys()].filter((id) => painting.isDrawn(id) || (ended.length <= MAX_ENDED && ended.includes(id)));
   return (
     <figure
       class="chart wide"
@@ -273,7 +279,7 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
-          {roomFor([...places.keys()].filter(painting.isDrawn).map(String), 1) > 0 && <Ids lines={places} painting={painting} width={width} height={height} />}
+          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} named={named} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>
@@ -416,7 +422,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
       ))}
       <p class="quiet search-note">
         {bracketed
-          ? 'Each schedule (in the configuration: a bracket) has its own trials. After a stage (a rung) a trial goes on only if it is among the best so far; the first validation at or after the configured length of a stage decides. A bar ends a trial that was stopped.'
+          ? 'Each schedule (bracket) has its own trials. Only the best so far go on after a stage (rung), which ends at the first validation at or after its configured length.'
           : 'Lines across: lengths at which trials ended.'}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>

@@ -3,15 +3,19 @@
 import type uPlot from 'uplot';
 import { faint } from '../colors';
 import { hovered } from '../workbench/selection';
-import { styleOf } from './facts';
+import { isLoud, styleOf } from './facts';
 import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
 const OPACITY = 0.4;
 const POINTED = 0.9;
+// Beside a curve that is pointed at.
+const DIMMED = 0.5;
 
-// The curves, smoothed like those before them.
-export const paleOf = ({ behind = [] }: Pick<Panel, 'behind'>, { smoothing = 0, isCentered }: Pick<Look, 'smoothing' | 'isCentered'>): readonly Series[] =>
-  smoothing === 0 ? behind : behind.map((one) => ({ ...one, y: (isCentered ? smoothCentered : smooth)(one.y, smoothing) }));
+// The curves, smoothed like those before them. Training beside validation would be a second set of pale lines.
+export function paleOf(panel: Pick<Panel, 'series' | 'behind'>, { smoothing = 0, isCentered }: Pick<Look, 'smoothing' | 'isCentered'>): readonly Series[] {
+  const behind = (panel.behind ?? []).filter(({ group }) => isLoud(styleOf(panel, group)));
+  return smoothing === 0 ? behind : behind.map((one) => ({ ...one, y: (isCentered ? smoothCentered : smooth)(one.y, smoothing) }));
+}
 
 // The range of these values and of those of the curves behind.
 export const withPale = (range: readonly [number | null, number | null], pale: readonly Series[]): [number | null, number | null] =>
@@ -25,6 +29,7 @@ export const withPale = (range: readonly [number | null, number | null], pale: r
 export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], colors: readonly string[], plain: string): void {
   if (pale.length === 0) return;
   const { ctx, bbox } = plot;
+  const isBeside = plot.series.some(({ alpha = 1 }) => alpha < 1);
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
@@ -32,9 +37,9 @@ export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], c
   ctx.lineJoin = 'round';
   for (const { x, y, trial, place, group } of pale) {
     const isPointed = trial === hovered.value;
-    const { dash = [], opacity } = styleOf(panel, group);
+    const { dash = [] } = styleOf(panel, group);
     ctx.lineWidth = (isPointed ? 2 : 1) * devicePixelRatio;
-    ctx.strokeStyle = faint(colors[place] ?? plain, (isPointed ? POINTED : OPACITY) * opacity);
+    ctx.strokeStyle = faint(colors[place] ?? plain, isPointed ? POINTED : isBeside ? DIMMED * OPACITY : OPACITY);
     ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
     ctx.beginPath();
     let isOpen = false;

@@ -6,7 +6,7 @@ import type { Panel } from './series';
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
 const MAX_CHARACTERS = 8;
-const LEAST_ALPHA = 0.5;
+const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
 // Pixels of a line, of its digits above and below their middle, of a character, and between an end and its label, where a
@@ -20,17 +20,24 @@ const JOINED = 4;
 // these pixels, and left of it.
 const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
 const RIGHTWARD = [0, 16];
-// Points of a curve beside which a label is tried, at most.
+// Points of a curve beside which a label is tried, at most, and its places there above and below them, in lines.
 const MOST_ASIDE = 20;
+const ASIDE = [-1, 1, -2, 2];
 // How far a label may be from its end: a longer line to it crosses other curves.
 const FARTHEST = 4 * LINE;
 // Ends within the plot that are this close to each other share a column of labels.
 const NEAR = 24;
-// This many curves that end at one point, in pixels, have their labels where they are apart, or none.
+// This many curves that end in this part of the room of their labels have these where they are apart, or none: a column of
+// labels would order noise.
 const COINCIDING = 4;
-const COINCIDENT = 3;
+const COINCIDENT = 1 / 5;
+// With more labels on curves none is beside its curve, nor are those of curves that end close to one point: their lines
+// would cross.
+const FEW_ASIDE = 4;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
+// Curves that are this close to each other, in pixels, lie on each other.
+const LYING = 1;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
 // An end this close to the right edge of the plot has its label beside the plot.
@@ -56,10 +63,10 @@ export interface Label extends End {
   isJoined: boolean; // by a line to its end, because it is apart from it
 }
 
-// Whether these ends are at one point, COINCIDING or more of them.
+// Whether these ends, COINCIDING or more of them, are close to one point.
 export function areGathered(ends: readonly { y: number }[]): boolean {
   const heights = ends.map(({ y }) => y);
-  return ends.length >= COINCIDING && Math.max(...heights) - Math.min(...heights) <= COINCIDENT;
+  return ends.length >= COINCIDING && Math.max(...heights) - Math.min(...heights) <= COINCIDENT * LINE * ends.length;
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
@@ -183,8 +190,9 @@ function placeColumn<T extends End>(layout: Layout<T>, all: readonly T[]): T[] {
   return [...all.filter((end) => !column.includes(end)), ...without];
 }
 
-// Places a label on its curve, at the first of these points where it covers nothing else, or beside such a point.
-function placeOnCurve<T extends End>(layout: Layout<T>, end: T, along: readonly Point[]): void {
+// Places a label on its curve, at the first of these points where it covers nothing else, or beside such a point if that is
+// wanted too.
+function placeOnCurve<T extends End>(layout: Layout<T>, end: T, along: readonly Point[], isAsideToo: boolean): void {
   const { placed, width, height } = layout;
   const points = along.filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
   const length = CHARACTER * end.text.length;
@@ -192,10 +200,10 @@ function placeOnCurve<T extends End>(layout: Layout<T>, end: T, along: readonly 
   const isClear = (one: T & Label, half: number): boolean =>
     one.left >= 0 && rightOf(one) <= width && isFree(layout, one, half) && !placed.some((other) => isCrossed(one, rightOf(one), other));
   const aside = (point: Point): (T & Label)[] =>
-    [GAP, -GAP - length].flatMap((by) => TRIED.slice(1).map((lines) => at(point, point.x + by, point.y + lines * LINE)));
+    [GAP, -GAP - length].flatMap((by) => ASIDE.map((lines) => at(point, point.x + by, point.y + lines * LINE)));
   const best =
     points.map((point) => at(point, point.x - length / 2, point.y)).find((one) => isClear(one, HALF)) ??
-    points.slice(0, MOST_ASIDE).flatMap(aside).find((one) => isClear(one, LINE / 2));
+    points.slice(0, isAsideToo ? MOST_ASIDE : 0).flatMap(aside).find((one) => isClear(one, LINE / 2));
   if (best) placed.push(best);
 }
 
@@ -211,8 +219,10 @@ export function placedLabels<T extends End>(
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
   const layout: Layout<T> = { placed: [], width, height, covers };
-  const later = columnsOf(ends, width).reverse().flatMap((column) => placeColumn(layout, column));
-  for (const end of later) placeOnCurve(layout, end, along(end));
+  const columns = columnsOf(ends, width);
+  const gathered = columns.filter(areGathered).flat();
+  const later = columns.reverse().flatMap((column) => placeColumn(layout, column));
+  for (const end of later) placeOnCurve(layout, end, along(end), later.length <= FEW_ASIDE && !gathered.includes(end));
   return layout.placed;
 }
 
@@ -227,13 +237,17 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
   return false;
 }
 
-// Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it.
-function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place: number }> {
+// Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it, and those that lie on its own.
+function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place: number; at: number }> {
   const loud = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) ? [{ place, values: plot.data[at + 1] }] : []));
   return (end, left, right, top, bottom) => {
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
-    return loud.some(({ place, values }) => place !== end.place && passes(Array.prototype.slice.call(values, from, to + 1), low, high));
+    const inBox = (values: uPlot.AlignedData[number] | undefined): (number | null | undefined)[] => Array.prototype.slice.call(values, from, to + 1);
+    const own = inBox(plot.data[end.at]);
+    const liesOn = (values: readonly (number | null | undefined)[]): boolean =>
+      values.every((value, at) => (value == null) === (own[at] == null) && Math.abs(plot.valToPos(value ?? 1, 'y') - plot.valToPos(own[at] ?? 1, 'y')) <= LYING);
+    return loud.some(({ place, values }) => place !== end.place && passes(inBox(values), low, high) && !liesOn(inBox(values)));
   };
 }
 

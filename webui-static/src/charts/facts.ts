@@ -13,7 +13,7 @@ const VALIDATION: Style = { width: 1.75, opacity: 1 };
 const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
 // Training beside validation, of few trials and of more: two sets of lines would hide each other.
 const TRAINING: Style = { width: 1, opacity: 0.6 };
-const MANY_TRAINING: Style = { width: 1, opacity: 0.3 };
+const MANY_TRAINING: Style = { width: 1, opacity: 0.4 };
 // Means of groups are few and have bands.
 const MEAN_TRAINING: Style = { width: 0.75, opacity: 0.8, dash: [2, 3] };
 const FEW_TRIALS = 4;
@@ -49,12 +49,27 @@ export function lastOf({ y }: Pick<Series, 'y'>): number | undefined {
   return undefined;
 }
 
-// The best finite value of a curve.
-export function bestOf({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): number | undefined {
+// The index of the best finite value of a curve, the first of equal ones.
+export function placeOfBest({ y }: Pick<Series, 'y'>, smallerIsBetter: boolean): number | undefined {
   let best: number | undefined;
-  for (const value of y) if (value != null && (best === undefined || (smallerIsBetter ? value < best : value > best))) best = value;
+  y.forEach((value, at) => {
+    const known = best === undefined ? null : (y[best] ?? null);
+    if (value != null && (known === null || (smallerIsBetter ? value < known : value > known))) best = at;
+  });
   return best;
 }
+
+export function bestOf(series: Pick<Series, 'y'>, smallerIsBetter: boolean): number | undefined {
+  const at = placeOfBest(series, smallerIsBetter);
+  return at === undefined ? undefined : (series.y[at] ?? undefined);
+}
+
+// Whether the curves are of one trial.
+export const isOfOne = ({ series }: Pick<Panel, 'series'>): boolean => series.every(({ trial, low }) => trial === series[0]?.trial && low === undefined);
+
+// The curve with the best value of a trial: validation, or else the only one.
+export const judged = ({ series }: Pick<Panel, 'series'>): Series | undefined =>
+  series.find(({ group }) => group === 'validation') ?? (series.length === 1 ? series[0] : undefined);
 
 // Names of learning rates, which are compared by orders of magnitude. Their axis begins at the lowest peak divided by BELOW,
 // because a logarithmic axis has no place for a rate that decays to zero.
@@ -70,6 +85,9 @@ export function rateRange({ name, series, behind = [] }: Panel): [number, number
   const [low, high] = [Math.min(...peaks), Math.max(...peaks)];
   return isWide(low, high) ? [low / BELOW, high] : undefined;
 }
+
+// Whether a learning rate decays to below the range.
+export const isBelow = ({ series }: Pick<Panel, 'series'>, [low]: readonly [number, number]): boolean => series.some((one) => (lastOf(one) ?? Infinity) < low);
 
 // The value of a curve at a position, interpolated; undefined outside its range and in gaps.
 export function valueAt({ x, y }: Pick<Series, 'x' | 'y'>, at: number): number | undefined {
@@ -105,8 +123,8 @@ function isHidden(hidden: Series, other: Series, near: number): boolean {
   return at.length > 0 && lying.length >= PART * at.length;
 }
 
-// The most curves of one group of metrics that hide each other; none if all can be seen.
-export function coinciding({ series }: Pick<Panel, 'series'>): Series[] {
+// The sets of curves of one group of metrics that hide each other, the largest first; none if all can be seen.
+export function coinciding({ series }: Pick<Panel, 'series'>): Series[][] {
   if (series.length < 2 || series.length > MAX_COMPARED) return [];
   let [low, high] = [Infinity, -Infinity];
   for (const { y } of series) for (const value of y) if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];
@@ -118,8 +136,7 @@ export function coinciding({ series }: Pick<Panel, 'series'>): Series[] {
     for (const set of joined) sets.splice(sets.indexOf(set), 1);
     sets.push([...joined.flat(), one]);
   }
-  const [most = []] = sets.sort((a, b) => b.length - a.length);
-  return most.length > 1 ? most : [];
+  return sets.filter(({ length }) => length > 1).sort((a, b) => b.length - a.length);
 }
 
 // Names of metrics before the first "/", without digits: "layer01/norm" and "layer02/norm" are of one section.

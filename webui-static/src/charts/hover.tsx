@@ -66,6 +66,7 @@ export interface Hover {
   charts: readonly [number, number]; // of the charts beside each other
   isHigh: boolean; // the values at the pointer are in the upper half of the plot
   title: string;
+  ended: string[]; // tags of the curves without a value that far
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
 }
 
@@ -75,7 +76,7 @@ const BESIDE = 200; // least width of the box over another chart
 
 // Styles that keep the box within the window and off the curves: over the chart beside this one. A chart
 // alone has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
-export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'rows'>, width: number, height: number): Record<string, string> {
+export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'ended' | 'rows'>, width: number, height: number): Record<string, string> {
   const [before, after] = [chart[0] - charts[0], charts[1] - chart[1]];
   if (Math.max(before, after) >= BESIDE)
     return {
@@ -92,6 +93,11 @@ export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omi
     maxWidth: `${room}px`,
   };
 }
+
+// "14, 15, 16: not that far", the first of more than MAX_ENDED.
+const MAX_ENDED = 6;
+const endedText = (tags: readonly string[]): string =>
+  `${tags.slice(0, MAX_ENDED).join(', ')}${tags.length > MAX_ENDED ? ` and ${tags.length - MAX_ENDED} more` : ''}: not that far`;
 
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
@@ -114,6 +120,7 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
           ))}
         </tbody>
       </table>
+      {at.ended.length > 0 && <div class="quiet">{endedText(at.ended)}</div>}
     </div>
   );
 }

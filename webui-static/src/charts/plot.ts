@@ -5,7 +5,7 @@ import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
 import { drawEnds, idBeside, roomFor } from './ends';
-import { isBanded, isLoud, styleOf } from './facts';
+import { isBanded, isLoud, isOfOne, judged, placeOfBest, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
@@ -32,7 +32,7 @@ const LEAST_ZOOM = 8;
 // Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
 const BAND = 0.1;
 const EDGE = 0.45;
-const RAW = 0.16;
+const RAW = 0.12;
 // Means of groups are this much wider than curves of runs.
 const MEAN = 1.7;
 
@@ -51,9 +51,9 @@ export interface ChartProps {
   resize?: Resize | undefined; // by its lower edge
 }
 
-// Ranges of the axes: of x as given, of y without the first values or that of learning rates; and the curves behind the
-// others.
-export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; pale: readonly Series[] };
+// Ranges of the axes: of x as given, of y without the first values or that of learning rates, with curves below it or not;
+// and the curves behind the others.
+export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; isBelow: boolean; pale: readonly Series[] };
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
   if (domain && domain[0] < domain[1]) return [...domain];
@@ -69,9 +69,29 @@ function around(min: number | null, max: number | null): uPlot.Range.MinMax {
   return [min - room, max + room];
 }
 
-// The range of a logarithmic y axis; without values it has none.
-const magnitudes = ([min, max]: readonly [number | null, number | null]): uPlot.Range.MinMax =>
-  min === null || max === null ? [null, null] : uPlot.rangeLog(min, max, 10, false);
+// The largest value does not lie on the edge.
+const ABOVE = 1.02;
+
+// The range of a logarithmic y axis, rounded to one digit; without values it has none.
+function magnitudes([min, max]: readonly [number | null, number | null]): uPlot.Range.MinMax {
+  if (min === null || max === null || min <= 0) return [null, null];
+  const rounded = (value: number, to: (number: number) => number): number => {
+    const power = 10 ** Math.floor(Math.log10(value));
+    return to(Number((value / power).toPrecision(6))) * power;
+  };
+  const [low, high] = [rounded(min, Math.floor), rounded(ABOVE * max, Math.ceil)];
+  return low < high ? [low, high] : [low, 2 * high];
+}
+
+// Ticks of a logarithmic axis with a line and a text: powers of ten, for at most this many of them also 2 and 5 times
+// these, and all of a part of a power.
+const FEW_POWERS = 3;
+function marked(_: uPlot, ticks: readonly number[]): (number | null)[] {
+  const powers = Math.log10((ticks[ticks.length - 1] ?? 1) / (ticks[0] ?? 1));
+  const digits = powers <= FEW_POWERS ? [1, 2, 5] : [1];
+  const found = ticks.map((tick) => (digits.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9))) ? tick : null));
+  return found.filter((tick) => tick !== null).length > 1 ? found : [...ticks];
+}
 
 const colorsOf = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): string[] => {
   const own = colors ?? seriesColors(1);
@@ -148,26 +168,38 @@ function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
     // Labels that are longer than usual make the axis wider.
     {
       ...axis,
+      ...(look.log ? { filter: marked, grid: { ...grid, filter: marked }, ticks: { ...grid, filter: marked } } : {}),
       size: (_, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
       values: (_, ticks) => (text || look.log ? ticks.map(format) : axisTexts(ticks)),
     },
   ];
 }
 
-function cursorOf(count: number, colors: readonly string[], card: string): uPlot.Cursor {
+// Dots of training beside validation are hollow.
+function cursorOf(panel: Panel, colors: readonly string[], card: string): uPlot.Cursor {
+  const count = panel.series.length;
+  const isHollow = panel.series.map(({ group }) => !isLoud(styleOf(panel, group)));
+  const ink = (i: number): string => colors[i - 1] ?? card;
   return {
     // Panels of one page show the same batch under the pointer. Their units differ, so y has no line.
     sync: { key: 'metrics' },
     y: false,
     move: snapped,
     drag: { x: true, y: false, setScale: false },
-    points: { one: count > MANY_SERIES, size: 7, stroke: card, fill: (_, i) => colors[i - 1] ?? card },
+    points: { one: count > MANY_SERIES, size: 7, stroke: (_, i) => (isHollow[i - 1] ? ink(i) : card), fill: (_, i) => (isHollow[i - 1] ? card : ink(i)) },
     dataIdx: (plot, i, at) => (i > count ? null : nearest(plot.data[0], plot.data[i] ?? [], at)) as number,
     focus: {
       prox: count > 1 ? 24 : -1,
       dist: (plot, i, _at, value, pointer) => (i <= count && isHovered(plot) ? value - pointer : Infinity),
     },
   };
+}
+
+// The tags of the curves that end before the pointer.
+function endedBefore(plot: uPlot, { panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>): string[] {
+  const { idx, idxs = [] } = plot.cursor;
+  const isBefore = (series: number): boolean => idxs[series] == null && Array.prototype.slice.call(plot.data[series], 0, idx ?? 0).some((value) => value != null);
+  return panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) && isBefore(at + 1) ? (tags[place] ?? []) : []));
 }
 
 // The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.
@@ -188,6 +220,7 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
     charts: edgesOf(root.closest('.charts')),
     isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2,
     title: `${look.axis} ${onAxis(look.axis, x)}`,
+    ended: endedBefore(plot, props),
     rows: rows.map((row) => ({
       label: isBanded(panel) ? row.label : `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
       color: colors[row.at] ?? '',
@@ -196,6 +229,45 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
       raw: row.raw === undefined ? '' : listed(row.raw),
     })),
   };
+}
+
+// A ring around the best value of a single run.
+const RING = 4;
+function drawBest(plot: uPlot, { panel, look, smallerIsBetter }: ChartProps, colors: readonly string[], card: string): void {
+  const { ctx, bbox, data } = plot;
+  const own = isOfOne(panel) && !look.smoothing ? judged(panel) : undefined;
+  if (!own || smallerIsBetter === undefined) return;
+  const series = panel.series.indexOf(own);
+  const values = Array.from(data[series + 1] ?? [], (value) => value ?? null);
+  const at = placeOfBest({ y: values }, smallerIsBetter) ?? 0;
+  const [x, y] = [plot.valToPos(data[0][at] ?? 0, 'x', true), plot.valToPos(values[at] ?? NaN, 'y', true)];
+  if (!(x >= bbox.left && x <= bbox.left + bbox.width && y >= bbox.top && y <= bbox.top + bbox.height)) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.arc(x, y, RING * devicePixelRatio, 0, 2 * Math.PI);
+  ctx.fillStyle = card;
+  ctx.strokeStyle = colors[series] ?? '';
+  ctx.lineWidth = 2 * devicePixelRatio;
+  ctx.setLineDash([]);
+  ctx.fill();
+  ctx.stroke();
+  ctx.restore();
+}
+
+// A dotted edge of the plot, beyond which its curves go on.
+const DOTS = [1, 3];
+function drawCut({ ctx, bbox }: uPlot, { focus, isBelow }: Ranges, color: string): void {
+  if (!focus && !isBelow) return;
+  const y = bbox.top + (focus && focus.beyond > focus.range[1] ? 0 : bbox.height);
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash(DOTS.map((length) => length * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(bbox.left + bbox.width, y);
+  ctx.stroke();
+  ctx.restore();
 }
 
 type ShowHover = (at: Hover | undefined) => void;
@@ -245,7 +317,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
     height: heightOf(look),
     bands,
     padding: [TOP_PADDING, Math.max(RIGHT, tagRoom), null, 0],
-    cursor: cursorOf(count, colors, card),
+    cursor: cursorOf(panel, colors, card),
     focus: { alpha: count > MANY_SERIES ? 1 : DIMMED },
     legend: { show: false },
     // A single point lies at the right end of the x axis and in the middle of the y axis.
@@ -256,8 +328,18 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
     axes: axesOf(props),
     series: [{ label: look.axis }, ...lines],
     hooks: {
-      drawAxes: [(plot) => drawBehind(plot, panel, ranges().pale, props.colors ?? [], plain)],
-      draw: tagRoom > 0 ? [(plot) => drawEnds(plot, panel, tags, props.colors ?? [], card)] : [],
+      drawAxes: [
+        (plot) => {
+          drawCut(plot, ranges(), plain);
+          drawBehind(plot, panel, ranges().pale, props.colors ?? [], plain);
+        },
+      ],
+      draw: [
+        (plot) => {
+          drawBest(plot, props, colors, card);
+          if (tagRoom > 0) drawEnds(plot, panel, tags, props.colors ?? [], card);
+        },
+      ],
       setSelect: [(plot) => zoomed(plot, props.zoom)],
       ...pointerHooks(props, colors, hover),
     },

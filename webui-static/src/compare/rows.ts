@@ -1,5 +1,5 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
-import { flatten } from '../charts/search';
+import { flatten, isWide } from '../charts/search';
 import { decimals, duration, grouped, metric, metricColumn, sorted, stateName, withoutPadding } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import { isNumber, trialState } from '../workbench/runs';
@@ -59,13 +59,16 @@ function signedShort(difference: number, places: number | undefined): string {
   return sign(difference) + metric(size < 1 ? Number(size.toPrecision(3)) : places === undefined ? size : Number(size.toFixed(places)));
 }
 
+// "×0.33": how numbers of different magnitudes differ.
+const factor = (by: number, first: number): string => `×${metric(Number(((first + by) / first).toPrecision(2)))}`;
+
 // Cells of numbers as their texts. The difference is that of the shown numbers, with their decimal places.
-function cellsOf(values: readonly Value[], text: (value: number) => string, difference: (by: number) => string): Cell[] {
+function cellsOf(values: readonly Value[], text: (value: number) => string, difference: (by: number, first: number) => string): Cell[] {
   const texts = values.map((value) => (value === undefined ? '' : text(value)));
   const [first] = values;
   return values.map((value, at) => ({
     text: texts[at] ?? '',
-    difference: value === undefined || first === undefined || texts[at] === texts[0] ? '' : difference(value - first),
+    difference: value === undefined || first === undefined || texts[at] === texts[0] ? '' : difference(value - first, first),
     tone: '',
   }));
 }
@@ -143,7 +146,8 @@ export function rowsOf(objects: readonly (JsonObject | null | undefined)[], hasD
     const isRounded = new Set(values.map(rounded)).size < new Set(exact).size;
     const text = (value: JsonValue | undefined): string => (isRounded && typeof value === 'number' ? String(value) : rounded(value));
     if (!hasDifferences || SEED.test(name) || !known.every(isNumber)) return { ...textRow(name, values.map(text)), differs };
-    return { name, cells: cellsOf(values as Value[], text, (by) => signedShort(by, placesOf(known.map(text)))), differs };
+    const difference = isWide(Math.min(...known), Math.max(...known)) ? factor : (by: number) => signedShort(by, placesOf(known.map(text)));
+    return { name, cells: cellsOf(values as Value[], text, difference), differs };
   });
 }
 

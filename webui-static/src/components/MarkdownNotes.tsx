@@ -1,14 +1,22 @@
 // Notes in Markdown: display, and editing with a preview.
-import { useSignal } from '@preact/signals';
+import { useDraft } from '../draft';
 import { useWork } from '../work';
 import { Empty } from './Empty';
 import { Markdown } from './Markdown';
 import { ErrorNote } from './notes';
 
-export function MarkdownNotes({ text, save }: { text: string; save: (text: string) => Promise<unknown> }) {
-  const draft = useSignal<string | undefined>(undefined);
+interface Props {
+  place: string; // of what the notes are about, for example "experiments/7"
+  text: string;
+  save: (text: string) => Promise<unknown>;
+}
+
+export const MarkdownNotes = (notes: Props) => <Notes key={notes.place} {...notes} />;
+
+function Notes({ place, text, save }: Props) {
+  const draft = useDraft(`${place} notes`);
   const { busy, error, run } = useWork();
-  if (draft.value === undefined) {
+  if (draft.text === undefined) {
     return (
       <section class="notes" aria-label="Notes">
         {text.trim() === '' ? (
@@ -19,7 +27,7 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
           <Markdown text={text} />
         )}
         <p class={text.trim() === '' ? 'below-empty' : 'at-top'}>
-          <button type="button" onClick={() => (draft.value = text)}>
+          <button type="button" onClick={() => draft.change(text)}>
             Edit notes
           </button>
         </p>
@@ -27,19 +35,19 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
     );
   }
   const done = async (): Promise<void> => {
-    if (await run(() => save(draft.value ?? ''))) draft.value = undefined;
+    if (await run(() => save(draft.text ?? ''))) draft.drop();
   };
   return (
     <section aria-label="Notes">
       <div class="two notes-edit">
         <label>
           Notes, in Markdown
-          <textarea class="source" rows={18} spellcheck value={draft.value} onInput={(e) => (draft.value = e.currentTarget.value)} />
+          <textarea class="source" rows={18} spellcheck value={draft.text} onInput={(e) => draft.change(e.currentTarget.value)} />
         </label>
         <div>
           <span>Preview</span>
           <div class="card">
-            <Markdown text={draft.value} />
+            <Markdown text={draft.text} />
           </div>
         </div>
       </div>
@@ -48,7 +56,7 @@ export function MarkdownNotes({ text, save }: { text: string; save: (text: strin
         <button type="button" class="primary" disabled={busy} onClick={() => void done()}>
           Save
         </button>
-        <button type="button" disabled={busy} onClick={() => (draft.value = undefined)}>
+        <button type="button" disabled={busy} onClick={draft.drop}>
           Cancel
         </button>
       </div>

@@ -143,6 +143,7 @@ const Details = ({ one }: { one: Experiment }) => (
 
 const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
   <MarkdownNotes
+    place={`experiments/${one.id}`}
     text={one.notes}
     save={async (notes) => {
       await changes.patch(one.id, { notes });

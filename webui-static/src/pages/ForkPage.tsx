@@ -1,6 +1,5 @@
 // Creates an experiment from an existing one: its configuration, edited and validated
 // as the user types, and its code.
-import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useRef } from 'preact/hooks';
 import { paths, useQuery, useTitle } from '../address';
@@ -10,6 +9,7 @@ import { ConfigEditor } from '../components/ConfigEditor';
 import { useCheck, CheckNote, type CheckResult } from '../components/Checked';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
+import { useDraft } from '../draft';
 import { counted, grouped } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
@@ -32,20 +32,16 @@ async function check(text: string, one: Experiment): Promise<CheckResult> {
 
 function Form({ one, start }: { one: Experiment; start: string }) {
   const { route } = useLocation();
-  const kept = `det.draft ${location.pathname}${location.search}`;
-  const text = useSignal(sessionStorage.getItem(kept) ?? start);
+  const draft = useDraft(`${location.pathname}${location.search}`);
+  const text = draft.text ?? start;
   const request = useRef(crypto.randomUUID?.() ?? String(Math.random()));
-  const checked = useCheck(text.value, (now) => check(now, one));
+  const checked = useCheck(text, (now) => check(now, one));
   const { busy, error, run } = useWork();
-  const change = (to: string): void => {
-    text.value = to;
-    sessionStorage.setItem(kept, to);
-  };
   const submit = async (): Promise<void> => {
     if (!checked?.result) return;
     await run(async () => {
-      const made = await changes.create(text.value, one.id, one.projectId, request.current);
-      sessionStorage.removeItem(kept);
+      const made = await changes.create(text, one.id, one.projectId, request.current);
+      draft.drop();
       route(paths.experiment(made.id));
     });
   };
@@ -53,10 +49,10 @@ function Form({ one, start }: { one: Experiment; start: string }) {
     <>
       <ConfigEditor
         label="Configuration"
-        text={text.value}
-        start={endOfFirst(text.value, 'hyperparameters')}
+        text={text}
+        start={endOfFirst(text, 'hyperparameters')}
         problems={checked?.error?.problems ?? []}
-        change={change}
+        change={draft.change}
         submit={() => void submit()}
       />
       <CheckNote checked={checked} />
@@ -70,15 +66,15 @@ function Form({ one, start }: { one: Experiment; start: string }) {
         >
           Create experiment
         </button>
-        <button type="button" disabled={text.value === start} onClick={() => change(start)}>
+        <button type="button" disabled={text === start} onClick={draft.drop}>
           Start over
         </button>
         <span class="quiet">
           <span class="by-mouse">Ctrl+Enter creates. </span>The code is that of experiment {one.id}.
         </span>
       </div>
-      <section hidden={text.value === one.originalConfig}>
-        <DiffView left={one.originalConfig} right={text.value} title={`Changes against experiment ${one.id}`} />
+      <section hidden={text === one.originalConfig}>
+        <DiffView left={one.originalConfig} right={text} title={`Changes against experiment ${one.id}`} />
       </section>
     </>
   );

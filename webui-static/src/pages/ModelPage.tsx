@@ -255,6 +255,7 @@ export function ModelPage({ id }: { id: string }) {
           {tab === 'Versions' && <Versions one={one} />}
           {tab === 'Notes' && (
             <MarkdownNotes
+              place={`models/${one.id}`}
               text={one.notes}
               save={async (notes) => {
                 await patchModel(one.name, { notes });

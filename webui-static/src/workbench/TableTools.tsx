@@ -195,7 +195,7 @@ export function TableTools(props: Props & { single: boolean; selects: Signal<boo
         </button>
       )}
       {!single && <Groups {...props} />}
-      <ColumnPicker {...props} />
+      {props.hides && <ColumnPicker {...props} />}
       <SavedViews />
       {kind === 'experiment' && (
         <label class="check">

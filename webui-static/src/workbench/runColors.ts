@@ -51,7 +51,9 @@ export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: reado
   const shown = useRef<Seeds>(new Map());
   const ids = drawn.map(({ id }) => id);
   const seeds = useMemo(() => (shown.current = seedsOf(ids, shown.current, usual)), [ids.join()]);
-  useEffect(() => keep(kind, seeds), [seeds]);
+  // Groups have colors of their own.
+  const areShown = groups.length === 0;
+  useEffect(() => (areShown ? keep(kind, seeds) : undefined), [seeds, areShown]);
   return useMemo(() => {
     const byGroup = new Map<number, number>();
     for (const { runs, color } of groups) for (const { id } of runs) if (seeds.has(id)) byGroup.set(id, color);
