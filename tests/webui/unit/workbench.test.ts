@@ -7,7 +7,7 @@ import { front, history, points, readGoals, writeGoals, type Goal } from '../../
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
 import { column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
-import { deviationText, groupsOf, inGroups, rangeText, spread } from '../../../webui-static/src/workbench/groups';
+import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
@@ -22,16 +22,24 @@ const run = (id: number, hparams: JsonObject, metric?: number): Run => ofTrial({
 test('runs with equal values are a group; its numbers have a mean and a deviation', () => {
   const runs = [run(1, { act: 'relu', lr: 1 }, 2), run(2, { act: 'gelu', lr: 1 }), run(3, { act: 'relu', lr: 1 }, 4), run(4, { lr: 1 }, 9)];
   const groups = groupsOf(runs, ['hp.act', 'hp.lr']);
-  assert.deepEqual(groups.map(({ tag }) => tag), ['relu 1', 'gelu 1', 'none 1']);
+  assert.deepEqual(groups.map(({ tag }) => tag), ['relu 1', 'gelu 1', 'not set 1']);
   assert.deepEqual(groups.map(({ label, runs: own }) => [label, own.map(({ id }) => id)]), [
     ['act = relu, lr = 1', [1, 3]],
     ['act = gelu, lr = 1', [2]],
-    ['act = none, lr = 1', [4]],
+    ['act = not set, lr = 1', [4]],
   ]);
   assert.deepEqual(spread(groups[0]?.runs ?? [], 'searcherMetricsVal'), { count: 2, mean: 3, deviation: Math.SQRT2 });
   assert.equal(spread(groups[1]?.runs ?? [], 'searcherMetricsVal'), undefined);
   assert.deepEqual(spread(groups[2]?.runs ?? [], 'searcherMetricsVal'), { count: 1, mean: 9, deviation: 0 });
   assert.deepEqual(groupsOf(runs, []), []);
+});
+
+test('a group by a hyperparameter says how many searches are in it by their best trial', () => {
+  const search = { ...run(1, { act: 'relu' }, 2), kind: 'experiment', experiment: { numTrials: 24 } } as unknown as Run;
+  const single = { ...search, id: 2, experiment: { numTrials: 1 } } as unknown as Run;
+  const count = (columns: string[]): number[] => groupsOf([search, single], columns).map(searchesByBest);
+  assert.deepEqual(count(['hp.act']), [1]);
+  assert.deepEqual(count(['kind']), [0]);
 });
 
 test('a row of a group has the range of a hyperparameter, and room for it', () => {

@@ -77,11 +77,12 @@ function coincidingText(same: readonly Series[], having: number, noun: string, t
   return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
 }
 
-// "best 0.83867 at 5,600"
+// "best 0.83867 at 5,600"; "the best" for the last value.
 function bestText(panel: Panel, { axis }: ChartProps['look'], smallerIsBetter: boolean, shown: (value: number) => string): string | undefined {
   const own = judged(panel);
   const at = own && placeOfBest(own, smallerIsBetter);
-  return at === undefined ? undefined : `best ${shown(own?.y[at] ?? NaN)} at ${onAxis(axis, own?.x[at] ?? 0)}`;
+  if (!own || at === undefined) return undefined;
+  return at === own.y.length - 1 ? 'the best' : `best ${shown(own.y[at] ?? NaN)} at ${onAxis(axis, own.x[at] ?? 0)}`;
 }
 
 export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, canvas, colors, tags = [] }: Props) {

@@ -5,7 +5,7 @@ import { useWidth } from '../components/width';
 import { metric } from '../format';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { fifths, usePainting, type Painting } from './paint';
+import { levelsOf, usePainting, type Painting } from './paint';
 import { metricOf, position, type Dimension } from './search';
 import { isoLines, step, surface, unknownParts, type Grid } from './surface';
 import { ticks } from './ticks';
@@ -130,7 +130,7 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
   const grid = surface(scored, COLUMNS, ROWS, FINER);
   const { values } = grid;
   const painting = usePainting(trials, smallerIsBetter);
-  const all = [...new Set(fifths(trials, smallerIsBetter).slice(1, -1))].sort((a, b) => a - b);
+  const all = levelsOf(trials, smallerIsBetter);
   const yTicks = ticks(y, Y_TICKS);
   const side = Math.max(LEAST_SIDE, 16 + SIGN * Math.max(...yTicks.map(({ text }) => text.length)));
   const along = (part: number): number => side + part * (width - side - 12);

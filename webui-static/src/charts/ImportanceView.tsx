@@ -1,10 +1,12 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
-import { counted, digits, metric, metricColumn, percent } from '../format';
+import { counted, metric, metricColumn, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
+import { levelsOf } from './paint';
 import { metricOf, padded, type Dimension } from './search';
+import { step } from './surface';
 
 // Smaller shares would be shown as 0%. A larger one makes a choice more telling in a map than a range.
 const MIN_SHARE = 0.005;
@@ -59,6 +61,7 @@ export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; al
 const LONG_NUMBER = 8;
 
 const EDGE_DIGITS = 2;
+const MEAN_DIGITS = 4;
 
 // The boundary of a cell, in the units of the dimension.
 function edge(one: Dimension, at: number, count: number): string {
@@ -77,10 +80,10 @@ interface CellsProps {
   cells: readonly HeatCell[][];
   x: Dimension;
   y: Dimension;
-  warmth: (mean: number) => number; // 0 for the worst mean, 1 for the best
+  shadeOf: (mean: number) => string; // the class of a cell
 }
 
-function Cells({ cells, x, y, warmth }: CellsProps) {
+function Cells({ cells, x, y, shadeOf }: CellsProps) {
   const columns = cells[0]?.length ?? 0;
   const width = `${100 / columns}%`;
   return (
@@ -91,8 +94,8 @@ function Cells({ cells, x, y, warmth }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} style={{ width, '--warmth': cell.mean === undefined ? undefined : `${Math.round(10 + 30 * warmth(cell.mean))}%` }} title={counted(cell.count, 'run')}>
-                  {digits(cell.mean)}
+                <td key={column} class={cell.mean === undefined ? '' : shadeOf(cell.mean)} style={{ width }} title={counted(cell.count, 'run')}>
+                  {cell.mean !== undefined && metric(Number(cell.mean.toPrecision(MEAN_DIGITS)))}
                   {cell.count > 1 && ` ×${cell.count}`}
                 </td>
               ))}
@@ -136,12 +139,9 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   // Two ranges are a surface; a choice makes cells.
   const smooth = x.kind !== 'words' && y.kind !== 'words';
   const cells = heatMap(trials, x, y);
-  const means = cells.flat().flatMap((cell) => (cell.mean === undefined ? [] : [cell.mean]));
-  const [low, high] = [Math.min(...means), Math.max(...means)];
-  const warmth = (mean: number): number => {
-    const part = high > low ? (mean - low) / (high - low) : 0.5;
-    return smallerIsBetter ? 1 - part : part;
-  };
+  // The steps of the trials' colors.
+  const levels = levelsOf(trials, smallerIsBetter);
+  const shadeOf = (mean: number): string => `shade-${smallerIsBetter ? step(mean, levels) : levels.length - step(mean, levels)}`;
   const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
     <label class="check">
       {label}{' '}
@@ -163,7 +163,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}
       </figcaption>
-      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} name={name} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} warmth={warmth} />}
+      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} name={name} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} shadeOf={shadeOf} />}
     </figure>
   );
 }

@@ -287,7 +287,7 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
   );
 }
 
-// A bar marks the end of a trial that its search stopped.
+// Dots are reports; of a run that is not drawn the last one. A bar marks the end of a trial that its search stopped.
 function TrialLine({ id, places, isStopped, over, painting }: { id: number; places: readonly Place[]; isStopped: boolean; over: Over; painting: Painting }) {
   const paint = painting.of(id);
   const isPointed = hovered.value === id ? 'pointed' : '';
@@ -305,7 +305,7 @@ function TrialLine({ id, places, isStopped, over, painting }: { id: number; plac
       <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={places.map(({ x, y }) => `${x},${y}`).join(' ')}>
         <title>trial {id}</title>
       </polyline>
-      {(over === 'time' ? places.slice(1) : places).map(({ x, y }, at) => (
+      {places.slice(over === 'time' ? 1 : 0).slice(painting.byMetric || painting.isDrawn(id) ? 0 : -1).map(({ x, y }, at) => (
         <circle key={at} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={2} />
       ))}
       {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={end.x - dx} x2={end.x + dx} y1={end.y - dy} y2={end.y + dy} />}

@@ -23,7 +23,8 @@ function positions(all: readonly Series[]): number[] {
   return Array.from({ length: MAX_POSITIONS }, (_, at) => every[Math.round(at * step)] ?? 0);
 }
 
-// The mean curve of a group with its band.
+// The mean curve of a group with its band, where at least half of the runs have values: with fewer it would jump from run
+// to run.
 function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series {
   const first = all[0] as Series;
   const x = positions(all);
@@ -32,7 +33,7 @@ function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series 
   const out: Required<Pick<Series, 'y' | 'low' | 'high'>> = { y: [], low: [], high: [] };
   for (const at of x) {
     const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
-    const own = spreadOf(values);
+    const own = 2 * values.length >= all.length ? spreadOf(values) : undefined;
     const edges = hasBand ? own : undefined;
     out.y.push(own ? own.mean : null);
     // No further than the values: a learning rate has no band below zero.

@@ -11,7 +11,7 @@ export interface Focus {
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
 // curves fill a third of the plot. One run has nothing to be told from.
 const STEPS_OF_AXIS = 20;
-const STEPS = 6;
+const STEPS = 4;
 const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
 // Curves that reach this part of the x axis end at its end.

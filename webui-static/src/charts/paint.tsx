@@ -70,6 +70,10 @@ export function fifths(trials: readonly Trial[], smallerIsBetter: boolean): numb
   return last < 1 ? [] : Array.from({ length: STEPS + 1 }, (_, step) => values[Math.round((step * last) / STEPS)] ?? 0);
 }
 
+// The values between the steps of color, ascending.
+export const levelsOf = (trials: readonly Trial[], smallerIsBetter: boolean): number[] =>
+  [...new Set(fifths(trials, smallerIsBetter).slice(1, -1))].sort((a, b) => a - b);
+
 // The steps of the colors along the axis of the metric, as parts 0..1 of it.
 export function colorBar(trials: readonly Trial[], axis: Dimension, smallerIsBetter: boolean): { class: string; from: number; to: number }[] {
   const ends = fifths(trials, smallerIsBetter).map((value) => share(axis, value));

@@ -199,7 +199,8 @@ function cursorOf(panel: Panel, colors: readonly string[], card: string): uPlot.
 function endedBefore(plot: uPlot, { panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>): string[] {
   const { idx, idxs = [] } = plot.cursor;
   const isBefore = (series: number): boolean => idxs[series] == null && Array.prototype.slice.call(plot.data[series], 0, idx ?? 0).some((value) => value != null);
-  return panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) && isBefore(at + 1) ? (tags[place] ?? []) : []));
+  const ended = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) && isBefore(at + 1) ? (tags[place] ?? []) : []));
+  return ended.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }
 
 // The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.

@@ -11,6 +11,7 @@ export interface Group {
   tag: string; // "relu 0.1", at the end of its curve
   color: number; // its place among the labels in alphabetical order: groups have the same colors in any order of the rows
   runs: Run[];
+  byHyperparameter: boolean; // searches are in it by their best trials
 }
 
 const short = (column: string): string => column.replace(/^(hp|metadata)\./, '');
@@ -32,15 +33,16 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
   const found = new Map<string, Group>();
   const readers = columns.map(readerOf);
   const asJson = jsonOnce();
+  const byHyperparameter = columns.some((column) => column.startsWith('hp.'));
   for (const run of runs) {
     const values = readers.map((read) => read(run));
     const key = `[${values.map(asJson).join()}]`;
     const group = found.get(key);
     if (group) group.runs.push(run);
     else {
-      const texts = values.map((value) => valueText(value) || 'none');
+      const texts = values.map((value) => valueText(value) || 'not set');
       const label = columns.map((column, at) => `${short(column)} = ${texts[at]}`).join(', ');
-      found.set(key, { key, label, tag: texts.join(' '), color: 0, runs: [run] });
+      found.set(key, { key, label, tag: texts.join(' '), color: 0, runs: [run], byHyperparameter });
     }
   }
   const groups = [...found.values()];
@@ -56,6 +58,10 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
   };
   return groups.sort(off);
 }
+
+// The searches of a group whose other trials may belong to other groups.
+export const searchesByBest = ({ runs, byHyperparameter }: Pick<Group, 'runs' | 'byHyperparameter'>): number =>
+  byHyperparameter ? runs.filter(({ kind, experiment }) => kind === 'experiment' && experiment.numTrials > 1).length : 0;
 
 export interface Spread {
   count: number;

@@ -6,7 +6,7 @@ import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
-import { deviationText, rangeText, spread, type Group } from './groups';
+import { deviationText, rangeText, searchesByBest, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
 import { hasCurves, hovered, trialOf } from './selection';
@@ -259,6 +259,7 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
   const named = firstNumber < 0 ? columns.length : firstNumber;
   const beside = columns[0]?.beside;
+  const searches = searchesByBest(group);
   return (
     <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
@@ -269,6 +270,11 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {group.label}
           </button>
           <span class="quiet">{group.runs.length}</span>
+          {searches > 0 && (
+            <span class="quiet of-best" title="Searches are in the group of their best trial; their other trials may have another value">
+              {searches} by best trial
+            </span>
+          )}
           {beside && (
             <span class="value">
               <Summary group={group} column={beside} />
