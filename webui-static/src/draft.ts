@@ -4,6 +4,7 @@ import { user } from './session';
 
 export interface Draft {
   text: string | undefined; // undefined: nothing is unsaved
+  begin: (from: string) => void; // without anything typed, so that a reload shows what is stored by then
   change: (to: string) => void;
   drop: () => void; // the text was saved or is not wanted
 }
@@ -15,6 +16,7 @@ export function useDraft(place: string): Draft {
   const text = useSignal(stored(() => sessionStorage.getItem(key)) ?? undefined);
   return {
     text: text.value,
+    begin: (from) => (text.value = from),
     change: (to) => {
       text.value = to;
       stored(() => sessionStorage.setItem(key, to));

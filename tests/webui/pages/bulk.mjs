@@ -153,6 +153,9 @@ export const bulkActions = [
       const notes = page.getByLabel('Notes, in Markdown');
       await open('experiments/1?tab=notes');
       await page.getByRole('button', { name: 'Edit notes' }).click();
+      // Nothing is typed, so nothing is kept.
+      await page.reload();
+      await page.getByRole('button', { name: 'Edit notes' }).click();
       await notes.fill('a long thought');
       await page.context().clearCookies();
       // The page may have noticed the end by itself.

@@ -27,7 +27,7 @@ function Notes({ place, text, save }: Props) {
           <Markdown text={text} />
         )}
         <p class={text.trim() === '' ? 'below-empty' : 'at-top'}>
-          <button type="button" onClick={() => draft.change(text)}>
+          <button type="button" onClick={() => draft.begin(text)}>
             Edit notes
           </button>
         </p>
