@@ -72,6 +72,14 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
 });
 
+test('the group without values comes last, in any order of the rows', () => {
+  const runs = [run(1, {}, 9), run(2, { act: 'gelu' }, 5), run(3, { act: 'tanh' }, 1)];
+  const told = (sort?: { column: string; descending: boolean }) => groupsOf(runs, ['hp.act'], sort).map(({ tag, color, isUnset }) => `${tag} ${color} ${isUnset}`);
+  const expected = ['gelu 0 false', 'tanh 1 false', 'not set 2 true'];
+  assert.deepEqual(told(), expected);
+  assert.deepEqual(told({ column: 'searcherMetricsVal', descending: true }), expected);
+});
+
 test('a wide table has the hyperparameters that differ most, as many as it has room for, then labels; beside charts it has two', () => {
   const runs = [run(1, { act: 'relu', lr: 1, width: 8 }), run(2, { act: 'gelu', lr: 1, width: 16 }), run(3, { act: 'relu', lr: 1, width: 32, rare: 1 })];
   const added = (width: number, beside = false): string[] => usualColumns(runs, beside, width).filter((key) => key.startsWith('hp.') || key === 'tags');

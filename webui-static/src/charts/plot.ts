@@ -30,8 +30,8 @@ const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map(
 const LEAST_ZOOM = 8;
 
 // Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
-const BAND = 0.1;
-const EDGE = 0.45;
+const BAND = 0.12;
+const EDGE = 0.2;
 const RAW = 0.12;
 // Means of groups are this much wider than curves of runs.
 const MEAN = 1.7;

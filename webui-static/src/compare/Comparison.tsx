@@ -7,7 +7,8 @@ import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
 import { isEnded } from '../format';
 import { useLive } from '../live';
-import type { Run } from '../workbench/runs';
+import { BEST } from '../workbench/columns';
+import { numberOf, type Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
@@ -92,9 +93,17 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
   );
 }
 
-// The chosen baseline, pinned runs, then the others in the order of the table. The first one is the baseline.
-function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number): Run[] {
-  const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
+// The first run of those with the best searcher metric.
+function bestOf(drawn: readonly Run[], { smallerIsBetter }: Objective): number | undefined {
+  const value = (run: Run): number => numberOf(run, BEST) ?? (smallerIsBetter ? Infinity : -Infinity);
+  return drawn.reduce<Run | undefined>((best, run) => (!best || (smallerIsBetter ? value(run) < value(best) : value(run) > value(best)) ? run : best), undefined)?.id;
+}
+
+// The chosen baseline, pinned runs, or without both the best one, then the others in the order of the table. The first
+// one is the baseline.
+function compareOrder(drawn: readonly Run[], top: readonly number[], chosen: number, objective: Objective | undefined): Run[] {
+  const best = chosen || top.length > 0 || !objective ? undefined : bestOf(drawn, objective);
+  const ids = [chosen || best, ...top, ...drawn.map(({ id }) => id)];
   return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
 
@@ -107,7 +116,7 @@ export interface Props {
 
 export function Comparison({ drawn, colors, objective, format }: Props) {
   const { query } = useQuery();
-  const runs = compareOrder(drawn, readView(query).top, Number(query.base)).slice(0, MAX_COMPARED);
+  const runs = compareOrder(drawn, readView(query).top, Number(query.base), objective).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(

@@ -6,6 +6,7 @@ import { Swatch } from '../components/Swatch';
 import { metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
+import { NAMES } from './fitted';
 import { deviationText, rangeText, searchesByBest, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
@@ -240,6 +241,14 @@ function Summary({ group, column }: { group: Group; column: Column }) {
   );
 }
 
+// "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it.
+function sizeText({ runs }: Group, column: Column | undefined, hasRoom: boolean): string {
+  if (!hasRoom) return String(runs.length);
+  const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
+  if (known === undefined || known < 2) return String(runs.length);
+  return known === runs.length ? `mean of ${known}` : `mean of ${known} of ${runs.length}`;
+}
+
 interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' | 'height'> {
   group: Group;
   index: number;
@@ -269,7 +278,7 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {color && <Swatch color={color} />}
             {group.label}
           </button>
-          <span class="quiet">{group.runs.length}</span>
+          <span class="quiet">{sizeText(group, beside ?? columns[named], columns.some(({ key }) => NAMES.includes(key)))}</span>
           {searches > 0 && (
             <span class="quiet of-best" title="Searches are in the group of their best trial; their other trials may have another value">
               {searches} by best trial
