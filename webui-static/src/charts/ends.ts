@@ -30,6 +30,8 @@ const APART = 3 * LINE;
 const LYING = 1;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
+// More than the x of any end.
+const FIRST = 1e6;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -71,10 +73,10 @@ export function clearest(heights: readonly (readonly (number | undefined)[])[], 
   return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
 
-// The end of each trial's curve that has the label: the curve of validation, which is compared and never pale, or else the
-// longest one, the first of equal ones.
+// The end of each trial's curve that has the label: of those of validation, which are compared and never pale, or else of
+// all, the longest one, the first of equal ones.
 export function labeled<T extends { place: number; group: string; x: number }>(ends: readonly T[]): T[] {
-  const rank = ({ group, x }: T): number => (group === 'validation' ? Infinity : x);
+  const rank = ({ group, x }: T): number => (group === 'validation' ? FIRST : 0) + x;
   const best = new Map<number, T>();
   for (const end of ends) {
     const known = best.get(end.place);

@@ -1,5 +1,6 @@
 // The y range in which the last values of curves can be told from each other: first values are often so far from them
 // that these would be one line. And how much noisy curves are smoothed. Pure.
+import { whole } from './bands';
 import { bestOf, lastOf } from './facts';
 import { smooth, type Panel } from './series';
 
@@ -71,7 +72,8 @@ export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
 // value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
 // that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
-export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
+export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
+  const series = whole(parts);
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
   const later = [...series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
@@ -105,7 +107,8 @@ const noiseOf = (y: readonly number[]): number =>
 // The weight of the past for curves of several runs that change from point to point so much, compared with the
 // differences between them, that the lines are one block; 0 for others. The later half of the part that long ones share
 // is looked at. `wasNoisy`: the chart has been smoothed before.
-export function steadiness({ series }: Pick<Panel, 'series'>, wasNoisy = false): number {
+export function steadiness({ series: parts }: Pick<Panel, 'series'>, wasNoisy = false): number {
+  const series = whole(parts);
   if (series.every(({ trial }) => trial === series[0]?.trial)) return 0;
   const ends = axisOf(series);
   const longest = reaching(series, ends, LONG);

@@ -3,7 +3,7 @@ import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
-import { metric } from '../format';
+import { grouped, metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
 import { NAMES } from './fitted';
@@ -243,10 +243,11 @@ function Summary({ group, column }: { group: Group; column: Column }) {
 
 // "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it.
 function sizeText({ runs }: Group, column: Column | undefined, hasRoom: boolean): string {
-  if (!hasRoom) return String(runs.length);
+  const all = grouped(runs.length);
+  if (!hasRoom) return all;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
-  if (known === undefined || known < 2) return String(runs.length);
-  return known === runs.length ? `mean of ${known}` : `mean of ${known} of ${runs.length}`;
+  if (known === undefined || known < 2) return all;
+  return known === runs.length ? `mean of ${all}` : `mean of ${grouped(known)} of ${all}`;
 }
 
 interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' | 'height'> {
@@ -269,6 +270,8 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const named = firstNumber < 0 ? columns.length : firstNumber;
   const beside = columns[0]?.beside;
   const searches = searchesByBest(group);
+  const hasRoom = columns.some(({ key }) => NAMES.includes(key));
+  const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
   return (
     <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
@@ -278,7 +281,8 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {color && <Swatch color={color} />}
             {group.label}
           </button>
-          <span class="quiet">{sizeText(group, beside ?? columns[named], columns.some(({ key }) => NAMES.includes(key)))}</span>
+          <span class="quiet">{sizeText(group, beside ?? columns[named], hasRoom)}</span>
+          {hasRoom && running > 0 && running < group.runs.length && <span class="quiet of-best">{running} running</span>}
           {searches > 0 && (
             <span class="quiet of-best" title="Searches are in the group of their best trial; their other trials may have another value">
               {searches} by best trial
