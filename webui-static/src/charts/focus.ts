@@ -17,6 +17,8 @@ const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
 // Curves that reach this part of the x axis end at its end.
 const LONG = 0.8;
+// The mean of a group that ends before this part of the x axis may be out of sight.
+const EARLY = 0.2;
 // The part of each curve, from which on its values are in sight.
 const LATER = 0.6;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
@@ -76,7 +78,9 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   const series = whole(parts);
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
-  const later = [...series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
+  // A group that ends early, such as that of a failed run, would keep the others from being told apart.
+  const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
+  const later = [...lasting.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));

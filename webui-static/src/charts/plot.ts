@@ -223,7 +223,7 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
     chart: edgesOf(root.closest('figure')),
     charts: edgesOf(root.closest('.charts')),
     isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2,
-    title: `${look.axis} ${onAxis(look.axis, x)}`,
+    title: `${panel.title ?? panel.name} · ${look.axis} ${onAxis(look.axis, x)}`,
     ended: endedBefore(plot, props),
     gray: isBanded(panel) ? 0 : new Set(panel.behind?.map(({ trial }) => trial)).size,
     rows: rows.map((row) => ({

@@ -93,17 +93,20 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
   );
 }
 
-// The first run of those with the best searcher metric.
-function bestOf(drawn: readonly Run[], { smallerIsBetter }: Objective): number | undefined {
-  const value = (run: Run): number => numberOf(run, BEST) ?? (smallerIsBetter ? Infinity : -Infinity);
-  return drawn.reduce<Run | undefined>((best, run) => (!best || (smallerIsBetter ? value(run) < value(best) : value(run) > value(best)) ? run : best), undefined)?.id;
+// The runs from the best searcher metric on; those without one come last, equal ones in the order of the table.
+function ranked(drawn: readonly Run[], { smallerIsBetter }: Objective): Run[] {
+  const loss = (run: Run): number => {
+    const value = numberOf(run, BEST);
+    return value === undefined ? Infinity : smallerIsBetter ? value : -value;
+  };
+  return [...drawn].sort((a, b) => (loss(a) === loss(b) ? 0 : loss(a) - loss(b)));
 }
 
-// The chosen baseline, pinned runs, or without both the best one, then the others in the order of the table. The first
-// one is the baseline.
-function compareOrder(drawn: readonly Run[], top: readonly number[], chosen: number, objective: Objective | undefined): Run[] {
-  const best = chosen || top.length > 0 || !objective ? undefined : bestOf(drawn, objective);
-  const ids = [chosen || best, ...top, ...drawn.map(({ id }) => id)];
+// The chosen baseline, pinned runs, then the others in the order of the table. Without the first two the best runs come
+// first. The first one is the baseline.
+function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number, objective: Objective | undefined): Run[] {
+  if (!baseline && top.length === 0 && objective) return ranked(drawn, objective);
+  const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
   return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
 

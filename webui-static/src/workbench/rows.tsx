@@ -241,12 +241,14 @@ function Summary({ group, column }: { group: Group; column: Column }) {
   );
 }
 
-// "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it.
+// "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it, and
+// "4, one with a value".
 function sizeText({ runs }: Group, column: Column | undefined, hasRoom: boolean): string {
   const all = grouped(runs.length);
   if (!hasRoom) return all;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
-  if (known === undefined || known < 2) return all;
+  if (known === undefined || runs.length === 1) return all;
+  if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value`;
   return known === runs.length ? `mean of ${all}` : `mean of ${grouped(known)} of ${all}`;
 }
 
