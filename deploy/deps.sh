@@ -84,14 +84,13 @@ case "${1:-}" in
   *) echo "usage: deploy/deps.sh build|test|torch|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
 esac
 
-# Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
+# Any Node is sufficient. Only a build needs it, and downloads npm by itself (webui-static/build.cmake).
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
-if [ "${#files[@]}" -eq 0 ] && [[ $1 =~ ^(build|test)$ ]] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
-  wanted+=(nodejs npm)
+if [ "${#files[@]}" -eq 0 ] && [[ $1 =~ ^(build|test)$ ]] && [ "${node_major:-0}" -lt 18 ]; then
+  wanted+=(nodejs)
 fi
 
-# Reinstalls det's own packages: they may have been rebuilt with the same version.
-missing=(${files[@]+--reinstall "${files[@]}"})
+missing=(${files[@]+"${files[@]}"})
 for package in "${wanted[@]}"; do
   installed "$package" || missing+=("$package")
 done
@@ -161,11 +160,12 @@ install() {
   # Finishes an interrupted installation first; otherwise apt refuses to run.
   "${as_root[@]}" dpkg --configure -a || return
   "${as_root[@]}" apt-get update -qq || return
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+  # Packages that are files are reinstalled: they may have been rebuilt with the same version.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends --reinstall \
     -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "${missing[@]}"
 }
 
-echo "packages: installing ${#missing[@]} of ${#wanted[@]}, with what they depend on"
+echo "packages: installing ${#missing[@]} of $((${#files[@]} + ${#wanted[@]})), with what they depend on"
 log=$(mktemp "${TMPDIR:-/tmp}/det-packages.XXXXXX")
 if ! with_progress packages "$log" packages_done 60 install; then
   if [ "$cuda" -eq 1 ] && grep -q '^dpkg: error processing package nvidia-cudnn' "$log"; then

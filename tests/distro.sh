@@ -9,6 +9,8 @@ usage: tests/distro.sh SUITE ROOT STEP...
   ROOT   directory of the Debian; made when absent, used again when there
   STEP   quickstart        deploy/quickstart.sh, build included
          packages          makes the .deb files of the build of `quickstart`, then deploy/quickstart.sh --from-packages
+         from-packages DIR deploy/quickstart.sh --from-packages with the .deb files in DIR, as of an earlier ROOT/packages.
+                           In a new ROOT this is the whole way of a user without a compiler cache or Debian packages.
          faults            what can stop the first command: no network, no compiler, no disk, a killed build;
                            each is named. Before `quickstart`, which must then succeed.
          services          the units of these packages under a systemd of their own: MNIST, an upgrade, a removal
@@ -200,6 +202,12 @@ while [ $# -gt 0 ]; do
     quickstart) timed inside /src/deploy/quickstart.sh; check_headers ;;
     packages)
       timed make_packages
+      timed inside /src/deploy/quickstart.sh --from-packages /packages
+      ;;
+    from-packages)
+      shift
+      rm -rf "$root/packages"
+      cp -r "${1:?from-packages needs a directory}" "$root/packages"
       timed inside /src/deploy/quickstart.sh --from-packages /packages
       ;;
     services) timed services ;;

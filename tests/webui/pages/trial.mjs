@@ -125,6 +125,11 @@ export const trial = [
       await page.locator('figure[data-panel="memory_free"] .u-over').hover();
       await until(() => /GB/.test(document.querySelector('figure[data-panel="memory_free"] .hover-values')?.textContent ?? ''));
       await audit('profiler');
+      // The page of an experiment has it of a trial.
+      await open('experiments/1?tab=profiler&trial=1');
+      await untilText(uneven);
+      await page.waitForSelector('figure[data-panel="phases"] rect');
+      await audit('experiment-profiler');
     },
   ],
 ];

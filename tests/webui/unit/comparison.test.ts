@@ -85,6 +85,21 @@ test('a comparison has sections; only the rows that differ are left on demand', 
   assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
 });
 
+test('durations that are nearly equal do not differ', () => {
+  const lasting = (...seconds: number[]) => {
+    const all = seconds.map((one, at) => {
+      const known = subject(at + 1, 0.5);
+      const [startTime, endTime] = [new Date(0).toISOString(), new Date(1000 * one).toISOString()];
+      return { ...known, experiment: { ...known.experiment, startTime, endTime }, trial: known.trial && { ...known.trial, startTime, endTime } };
+    });
+    return onlyDiffering(sections(all, false, 0)).flatMap(({ rows }) => rows.filter(({ name }) => name === 'Duration').map(told));
+  };
+  assert.deepEqual(lasting(5, 14), [], 'less than ten seconds');
+  assert.deepEqual(lasting(5, 15), [['5s', '15s +10s']]);
+  assert.deepEqual(lasting(1000, 1049), [], 'less than a twentieth');
+  assert.deepEqual(lasting(1000, 1060), [['16m 40s', '17m 40s +1m 00s']]);
+});
+
 test('the first line names the one that leads, by the difference of the shown values', () => {
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 has the best accuracy, 0.25 ahead of trial 1');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 has the best accuracy, 0.25 ahead of trial 2');

@@ -85,77 +85,64 @@ test('labels beside a plot are lines of text near the ends of their curves, with
   assert.deepEqual(spread([], 200), []);
 });
 
-test('a curve that ends within the plot has its label there, in the order of the ends', () => {
+test('labels beside the plot are in the order of the ends, without any if these are at one point', () => {
   const ends = [
     { text: '1', x: 300, y: 40 },
-    { text: '2', x: 120, y: 80 },
-    { text: '3', x: 122, y: 84 },
-    { text: '4', x: 294, y: 40 },
+    { text: '4', x: 294, y: 40, before: 30 },
+    { text: '2', x: 300, y: 120 },
   ];
   assert.deepEqual(
-    placedLabels(ends, 300, 200).map(({ text, left, middle }) => [text, left, middle]),
+    placedLabels(ends, 300, 200, () => true).map(({ text, left, middle, isJoined }) => [text, left, middle, isJoined]),
     [
-      ['4', 310, 34],
-      ['1', 310, 46],
-      ['2', 132, 76],
-      ['3', 132, 88],
+      ['4', 310, 34, true],
+      ['1', 310, 46, true],
+      ['2', 310, 120, false],
     ],
+    'curves do not move them',
   );
-  // If all ends are at one point, there are no labels from four on.
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
-  assert.equal(placedLabels(together, 300, 200).length, 0);
-  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...together], 300, 200).length, 5);
-  // Far enough from each other they are beside their own ends.
-  assert.deepEqual(placedLabels([{ text: '2', x: 120, y: 80 }, { text: '3', x: 122, y: 95 }], 300, 200).map(({ middle }) => middle), [80, 95]);
+  assert.equal(placedLabels(together, 300, 200, () => true).length, 0);
+  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...together], 300, 200, () => true).length, 5);
 });
 
-test('a label within the plot avoids the curves near its end, those beside the plot do not move', () => {
-  const ends = [{ text: '1', x: 100, y: 80 }, { text: '2', x: 300, y: 80 }];
-  const of = (covers: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
-    placedLabels(ends, 300, 200, covers).map(({ text, middle }) => [text, middle]);
-  assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 95 && bottom > 75), [['2', 80], ['1', 68]]);
-  assert.deepEqual(of(() => true), [['2', 80]], 'curves of others everywhere');
+test('a curve that ends within the plot has its label close to the end, where it covers nothing, without a line', () => {
+  const one = { text: '1', x: 100, y: 80 };
+  const of = (covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean, others: typeof one[] = []) =>
+    placedLabels([one, ...others], 300, 200, covers).map(({ text, left, middle, isJoined }) => [text, left, middle, isJoined]);
+  assert.deepEqual(of(), [['1', 107, 80, false]]);
+  assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 81 && bottom > 79), [['1', 103, 70, false]], 'above');
+  assert.deepEqual(of((_end, _left, _right, top) => top < 80), [['1', 103, 90, false]], 'below');
+  assert.deepEqual(of((_end, _left, right) => right > 100), [['1', 86, 80, false]], 'left of it');
+  assert.deepEqual(of(() => true), [], 'curves of others everywhere');
+  assert.deepEqual(of(undefined, [{ text: '2', x: 100, y: 80 }]), [['1', 107, 80, false], ['2', 86, 80, false]], 'of two at one place');
+  assert.deepEqual(placedLabels([{ text: '1', x: 3, y: 4 }], 300, 200).map(({ left, middle }) => [left, middle]), [[6, 14]], 'in a corner');
+});
+
+test('ends that are close to each other share a row of labels, above or below all of them', () => {
+  const rows = (ends: { text: string; x: number; y: number }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
+    placedLabels(ends, 300, 200, covers).map(({ text, left, middle }) => [text, left, middle]);
+  const together = ['12', '7', '44', '9'].map((text, at) => ({ text, x: 300, y: 80 + at / 2 }));
+  assert.deepEqual(rows(together), [['12', 246, 93.5], ['7', 264, 93.5], ['44', 275, 93.5], ['9', 293, 93.5]], 'at the right edge they end there');
+  assert.deepEqual(rows(together, (_end, _left, _right, _top, bottom) => bottom > 81).map(([text, , middle]) => [text, middle]), [['12', 68], ['7', 68], ['44', 68], ['9', 68]], 'above');
+  const inside = [{ text: '1', x: 100, y: 80 }, { text: '2', x: 110, y: 84 }];
+  const near = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom > 62 && top < 98;
+  assert.deepEqual(rows(inside, near), [['1', 113, 108], ['2', 124, 108]]);
+  assert.deepEqual(rows(inside, () => true), [], 'there is no room');
 });
 
 test('a label without a place at its end is on its curve, where it covers no other label and no other curve', () => {
   const along = () => [{ x: 2, y: 50 }, { x: 200, y: 50 }, { x: 100, y: 60 }, { x: 50, y: 70 }];
-  const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number) => boolean) =>
+  const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
     placedLabels(ends, 300, 200, covers, along).map(({ text, left, middle, isJoined }) => [text, left + 3.5, middle, isJoined]);
   // The first point is too near the edge for its text.
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }]), [['1', 200, 50, false]]);
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 }));
   assert.deepEqual(placedLabels([{ text: '1', x: 300, y: 250, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
-  assert.deepEqual(of(together), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
-  const out = together.map((end) => ({ ...end, y: 250 + 50 * Number(end.text), isOut: true }));
-  assert.deepEqual(of(out)[3], ['3', 15.5, 38, true], 'the last one is beside the first point');
-  assert.deepEqual(of([...out, { text: '4', x: 300, y: 500, isOut: true }]).map(([, , , isJoined]) => isJoined), [false, false, false], 'none of many is beside its curve');
-  assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], (_end, left) => left > 100 || left < 90), [['1', 100, 60, false]], 'curves of others at its end');
+  const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
+  assert.deepEqual(of(together, isHigh), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
+  assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
-  // The line from the end of 2 to its label crosses the first place.
-  const ends = [{ text: '2', x: 196, y: 50 }, { text: '1', x: 300, y: 250, isOut: true }];
-  const near = (end: unknown, left: number): boolean => (end as { text: string }).text === '2' && left < 216;
-  assert.deepEqual(of(ends, near).map(([text, x]) => [text, x]), [['2', 225.5], ['1', 100]]);
-});
-
-test('a label is near its end, or none: its line would cross others', () => {
-  const low = (_end: unknown, _left: number, _right: number, top: number): boolean => top < 100;
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, low).map(({ middle }) => middle), [116]);
-  const lower = (_end: unknown, _left: number, _right: number, top: number): boolean => top < 124;
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, lower), []);
-  // Further to the right there is room beside the end.
-  const beside = (_end: unknown, left: number): boolean => left < 120;
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, beside).map(({ left, middle }) => [left, middle]), [[126, 80]]);
-  // Or left of it.
-  const leftOnly = (_end: unknown, _left: number, right: number): boolean => right > 95;
-  assert.deepEqual(placedLabels([{ text: '1', x: 100, y: 80 }], 300, 200, leftOnly).map(({ left, middle }) => [left, middle]), [[83, 80]]);
-});
-
-test('labels of ends that are near each other keep their order where curves are in the way', () => {
-  const ends = [{ text: '11', x: 100, y: 80 }, { text: '2', x: 100, y: 86 }];
-  // Only a short label fits above 90.
-  const covers = (_end: unknown, left: number, right: number, top: number): boolean => right - left > 10 && top < 90;
-  assert.deepEqual(placedLabels(ends, 300, 200, covers).map(({ text, middle }) => [text, middle]), [['11', 101], ['2', 113]]);
 });
 
 test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {

@@ -16,6 +16,15 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
+test('a number that the metric follows has a trend in its direction, a choice has none', () => {
+  const trends = (all: Trial[]) => new Map(importance(all, dimensions(all)).map((one) => [one.name, one.trend]));
+  const found = trends(trials);
+  assert.ok((found.get('lr') ?? 0) > 0.9 && Math.abs(found.get('noise') ?? 1) < 0.2, JSON.stringify([...found]));
+  assert.equal(found.get('act'), 0);
+  const falling = trends(trials.map((trial) => ({ ...trial, searcherMetricValue: 1 / (1 + (trial.hparams as { lr: number }).lr) })));
+  assert.equal(falling.get('lr')?.toFixed(6), '-1.000000');
+});
+
 test('trials without a hyperparameter do not count for its importance; too few with it leave it out', () => {
   const failed = Array.from({ length: 4 }, (_, n) => ({ id: 100 + n, hparams: { lr: 0.5, crashes: n }, searcherMetricValue: -50 }) as unknown as Trial);
   const all = [...trials, ...failed];

@@ -1,10 +1,11 @@
 // Conversion of metric groups to charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { areFew, toBands } from '../../../webui-static/src/charts/bands';
+import { areFew, toBands, whole } from '../../../webui-static/src/charts/bands';
 import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
 import { bestOf, coinciding, isLoud, keyedGroups, lastOf, rateRange, sectionsOf, styleOf } from '../../../webui-static/src/charts/facts';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
+import { hoverRows } from '../../../webui-static/src/charts/hover';
 import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
@@ -153,7 +154,7 @@ test('training is paler beside validation, most with many trials, and no group i
   assert.ok(styleOf(many, 'training').opacity < styleOf(both, 'training').opacity);
   assert.ok(styleOf(both, 'gradients').dash);
   const means = panelOf(...both.series.map((one) => ({ ...one, low: [0], high: [2] })));
-  assert.ok(styleOf(means, 'training').dash);
+  assert.equal(styleOf(means, 'training').dash, undefined, 'dashes are for means without some runs');
   assert.deepEqual(keyedGroups(both), ['training', 'validation', 'gradients']);
   for (const group of ['training', 'validation', 'gradients'])
     assert.deepEqual(styleOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), { width: 1.5, opacity: 1 });
@@ -195,8 +196,26 @@ test('a group is drawn as the mean of its runs and a band of one deviation, no f
   assert.deepEqual(own?.low, [1, 2]);
   assert.deepEqual(own?.high, [3, 5 + Math.sqrt(13)]);
   // Not where most of them have ended.
-  const [shorter] = toBands(panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [3, 4]), curve(3, 'training', [5, 6])), () => ({ place: 0, label: 'a' })).series;
+  const [shorter, ...none] = toBands(panelOf(curve(1, 'training', [1, 2, 3]), curve(2, 'training', [3, 4]), curve(3, 'training', [5, 6])), () => ({ place: 0, label: 'a' })).series;
   assert.deepEqual(shorter?.y, [3, 4, null]);
+  assert.equal(none.length, 0);
+});
+
+test('the mean of a group goes on as a curve of its own where some of its runs have ended', () => {
+  const panel = panelOf(curve(1, 'validation', [1, 2, 3, 5]), curve(2, 'validation', [3, 4, 5, 7]), curve(3, 'validation', [5, 9]));
+  const parts = toBands(panel, () => ({ place: 0, label: 'a' })).series;
+  assert.deepEqual(parts.map(({ label, y, isPartial }) => [label, y, isPartial]), [
+    ['a · validation (3)', [3, 5], undefined],
+    ['a, some ended · validation (3)', [5, 4, 6], true],
+  ]);
+  assert.equal(parts[1]?.x[0], parts[0]?.x[1], 'they meet');
+  // The point where they meet has one value at the pointer.
+  const x = [...new Set(parts.flatMap((one) => one.x))];
+  const table = parts.map((one) => x.map((at) => one.y[one.x.indexOf(at)]));
+  const labels = (at: number): string[] => hoverRows([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).map(({ label }) => label);
+  assert.deepEqual(labels(1), ['a']);
+  assert.deepEqual(labels(2), ['a, some ended']);
+  assert.deepEqual(whole(parts).map(({ x, y }) => [x.length, y]), [[4, [3, 5, 4, 6]]]);
 });
 
 test('of small groups the runs are drawn, in the color of their group, instead of a band', () => {

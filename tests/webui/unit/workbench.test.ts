@@ -1,7 +1,7 @@
 // Groups, order and selection of runs; outcomes; brushes; bands of groups.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { toBands } from '../../../webui-static/src/charts/bands';
+import { toBands, whole } from '../../../webui-static/src/charts/bands';
 import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
@@ -70,6 +70,14 @@ test('groups are in the order of their means, and keep their colors in any order
   assert.deepEqual(told(true), ['act = gelu 0', 'act = relu 1', 'act = tanh 2']);
   assert.deepEqual(told(false), ['act = relu 1', 'act = gelu 0', 'act = tanh 2']);
   assert.deepEqual(groupsOf(runs, ['hp.act'], { column: 'name', descending: false }).map(({ label }) => label), ['act = relu', 'act = gelu', 'act = tanh']);
+});
+
+test('the group without values comes last, in any order of the rows', () => {
+  const runs = [run(1, {}, 9), run(2, { act: 'gelu' }, 5), run(3, { act: 'tanh' }, 1)];
+  const told = (sort?: { column: string; descending: boolean }) => groupsOf(runs, ['hp.act'], sort).map(({ tag, color, isUnset }) => `${tag} ${color} ${isUnset}`);
+  const expected = ['gelu 0 false', 'tanh 1 false', 'not set 2 true'];
+  assert.deepEqual(told(), expected);
+  assert.deepEqual(told({ column: 'searcherMetricsVal', descending: true }), expected);
 });
 
 test('a wide table has the hyperparameters that differ most, as many as it has room for, then labels; beside charts it has two', () => {
@@ -260,8 +268,8 @@ test('a group is drawn as the mean of its curves where they have values, with a 
   const series = (id: number, x: number[], y: number[]): Series => ({ label: '', group: 'training', trial: id, place: id, x, y, steps: x });
   const panel = { name: 'loss', series: [series(1, [0, 10], [0, 10]), series(2, [0, 5, 10, 20], [2, 7, 12, 22]), series(3, [0], [9])] };
   const banded = toBands(panel, (id) => (id < 3 ? { place: 0, label: 'act = relu' } : undefined));
-  assert.equal(banded.series.length, 1);
-  const [mean] = banded.series;
+  assert.deepEqual(banded.series.map(({ isPartial }) => isPartial), [undefined, true], 'one of them ends before the other');
+  const [mean] = whole(banded.series);
   assert.equal(mean?.label, 'act = relu · training (2)');
   assert.deepEqual([mean?.x, mean?.y], [[0, 5, 10, 20], [1, 6, 11, 22]]);
   // One deviation is more than the distance of both values.

@@ -73,7 +73,7 @@ export function HyperparameterViews({ trials, failed, waiting, running, hyperpar
           {scored === 2 ? 'Both' : 'All'} runs have the same {metricName || 'metric'}, {digits(axis.max)}, so no hyperparameter explains it.
         </p>
       ) : (
-        <ImportanceBars trials={settled} all={all} isSettled={isSettled} />
+        <ImportanceBars trials={settled} all={all} isSettled={isSettled} smallerIsBetter={smallerIsBetter} />
       )}
       {scored > 0 && !isEqual && (
         <HeatMap trials={settled} all={all} name={metricName || 'metric'} smallerIsBetter={smallerIsBetter} />

@@ -14,8 +14,14 @@ const TELLING_SHARE = 0.1;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
+// A weaker rank correlation says nothing, of these few runs.
+const CLEAR_TREND = 0.4;
+
+const trendText = (trend: number, smallerIsBetter: boolean): string =>
+  Math.abs(trend) < CLEAR_TREND ? '' : trend > 0 === smallerIsBetter ? 'smaller is better' : 'larger is better';
+
 // `isSettled`: runs that have not ended are left out, as in the map.
-export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; all: Dimension[]; isSettled: boolean }) {
+export function ImportanceBars({ trials, all, isSettled, smallerIsBetter }: { trials: Trial[]; all: Dimension[]; isSettled: boolean; smallerIsBetter: boolean }) {
   const found = importance(trials, all);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
   const telling = found.filter(({ share }) => share >= MIN_SHARE);
@@ -47,6 +53,7 @@ export function ImportanceBars({ trials, all, isSettled }: { trials: Trial[]; al
                 <span>{one.name}</span>
                 <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
                 <span>{percent(one.share)}</span>
+                <span class="quiet">{trendText(one.trend, smallerIsBetter)}</span>
               </li>
             ))}
           </ul>

@@ -9,7 +9,7 @@ import { counted, grouped, metric, digits } from '../format';
 import { useLive } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { jointOf, passes, placedLabels, roomFor } from './ends';
+import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { atValidations, bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
@@ -230,7 +230,7 @@ function Ids({ lines, named, painting, width, height }: IdsProps) {
     <>
       {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map((label) => (
         <g key={label.id} {...painting.of(label.id)} class={`end-id ${painting.of(label.id).class}`}>
-          {label.isJoined && <line x1={SIDE + label.x} y1={TOP + label.y} x2={SIDE + jointOf(label)} y2={TOP + label.middle} />}
+          {label.isJoined && <line x1={SIDE + label.x} y1={TOP + label.y} x2={SIDE + label.left - 1} y2={TOP + label.middle} />}
           <text class="over" x={SIDE + label.left} y={TOP + label.middle + 4}>
             {label.text}
           </text>

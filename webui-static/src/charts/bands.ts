@@ -24,8 +24,8 @@ function positions(all: readonly Series[]): number[] {
 }
 
 // The mean curve of a group with its band, where at least half of the runs have values: with fewer it would jump from run
-// to run.
-function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series {
+// to run. The part where some runs have ended is a curve of its own: it may jump there.
+function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[] {
   const first = all[0] as Series;
   const x = positions(all);
   // Batches of the positions, by the first curve.
@@ -40,8 +40,30 @@ function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series 
     out.low.push(edges ? Math.max(Math.min(...values), edges.mean - edges.deviation) : null);
     out.high.push(edges ? Math.min(Math.max(...values), edges.mean + edges.deviation) : null);
   }
-  return { ...first, label: `${group.label} · ${first.group} (${all.length})`, place: group.place, x, ...out, steps };
+  const firstEnd = Math.min(...all.map((one) => one.x[one.x.length - 1] ?? Infinity));
+  const later = x.findIndex((at) => at > firstEnd);
+  const part = (from: number, to: number | undefined, note = ''): Series => ({
+    ...first,
+    label: `${group.label}${note} · ${first.group} (${all.length})`,
+    place: group.place,
+    x: x.slice(from, to),
+    y: out.y.slice(from, to),
+    low: out.low.slice(from, to),
+    high: out.high.slice(from, to),
+    steps: steps.slice(from, to),
+  });
+  if (later < 1 || (out.y[later] ?? null) === null) return [part(0, undefined)];
+  return [part(0, later), { ...part(later - 1, undefined, ', some ended'), isPartial: true }];
 }
+
+// The curves of a panel, with those in one whose mean has two parts.
+export const whole = (series: readonly Series[]): Series[] =>
+  series.flatMap((one) => {
+    if (one.isPartial) return [];
+    const more = series.find(({ isPartial, place, group }) => isPartial && place === one.place && group === one.group);
+    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later.slice(1)];
+    return more ? { ...one, x: joined(one.x, more.x), y: joined(one.y, more.y), low: joined(one.low ?? [], more.low), high: joined(one.high ?? [], more.high) } : one;
+  });
 
 // The panel with one series for each group of trials and group of metrics. With validation only that has bands or runs:
 // more of them over each other would be fog. `hasRuns`: the runs are drawn instead of bands.
@@ -60,7 +82,7 @@ export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | unde
   const groups = [...found.values()];
   return {
     ...panel,
-    series: groups.map(({ group, all }) => mean(all, group, !hasRuns && isSurrounded(all))),
+    series: groups.flatMap(({ group, all }) => mean(all, group, !hasRuns && isSurrounded(all))),
     ...(hasRuns ? { behind: groups.flatMap(({ group, all }) => (isSurrounded(all) && all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])) } : {}),
   };
 }

@@ -9,37 +9,33 @@ const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of its digits above and below their middle, of a character, and between an end and its label, where a
-// line joins those that are apart.
+// Pixels of a line, of its digits above and below their middle, of a character, and between an end and a label beside the
+// plot, where a line joins those that are apart.
 const LINE = 12;
 const HALF = 4.5;
 const CHARACTER = 7;
 const GAP = 10;
 const JOINED = 4;
-// Places above and below its end where a label within the plot is tried, in lines: right of the end, further to the right by
-// these pixels, and left of it.
-const TRIED = [0, -1, 1, -2, 2, -3, 3, -4, 4];
-const RIGHTWARD = [0, 16];
-// Points of a curve beside which a label is tried, at most, and its places there above and below them, in lines.
-const MOST_ASIDE = 20;
-const ASIDE = [-1, 1, -2, 2];
-// How far a label may be from its end: a longer line to it crosses other curves.
-const FARTHEST = 4 * LINE;
-// Ends within the plot that are this close to each other share a column of labels.
-const NEAR = 24;
+// Pixels between an end within the plot and its label, at its height and above or below it.
+const CLOSE = 7;
+const CLOSER = 3;
+const DIAGONAL = 10;
+// Pixels between labels of a row, of x between the ends of a row, and lines from these ends to it.
+const SPACE = 4;
+const SAME_ROW = 40;
+const ROWS = [1, 2, 3];
 // This many curves that end in this part of the room of their labels have these where they are apart, or none: a column of
 // labels would order noise.
 const COINCIDING = 4;
 const COINCIDENT = 1 / 5;
-// With more labels on curves none is beside its curve, nor are those of curves that end close to one point: their lines
-// would cross.
-const FEW_ASIDE = 4;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
 const LYING = 1;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
+// More than the x of any end.
+const FIRST = 1e6;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -60,7 +56,7 @@ export interface End extends Point {
 export interface Label extends End {
   left: number; // of the text
   middle: number;
-  isJoined: boolean; // by a line to its end, because it is apart from it
+  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it
 }
 
 // Whether these ends, COINCIDING or more of them, are close to one point.
@@ -81,10 +77,10 @@ export function clearest(heights: readonly (readonly (number | undefined)[])[], 
   return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
 
-// The end of each trial's curve that has the label: the curve of validation, which is compared and never pale, or else the
-// longest one, the first of equal ones.
+// The end of each trial's curve that has the label: of those of validation, which are compared and never pale, or else of
+// all, the longest one, the first of equal ones.
 export function labeled<T extends { place: number; group: string; x: number }>(ends: readonly T[]): T[] {
-  const rank = ({ group, x }: T): number => (group === 'validation' ? Infinity : x);
+  const rank = ({ group, x }: T): number => (group === 'validation' ? FIRST : 0) + x;
   const best = new Map<number, T>();
   for (const end of ends) {
     const known = best.get(end.place);
@@ -115,34 +111,6 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// The ends in columns from left to right, each from the top.
-function columnsOf<T extends End>(ends: readonly T[], width: number): T[][] {
-  const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < SAME ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
-  const columns: T[][] = [];
-  for (const end of [...ends].sort((a, b) => a.x - b.x)) {
-    const own = columns[columns.length - 1];
-    const first = own?.[0];
-    const isAtEdge = end.x >= width - EDGE;
-    if (own && first && (isAtEdge ? first.x >= width - EDGE : end.x - first.x <= NEAR)) own.push(end);
-    else columns.push([end]);
-  }
-  return columns.map((own) => own.sort(isAbove));
-}
-
-// Where the line between a label and its end is at the text.
-export const jointOf = ({ left, x, text }: Label): number => (left > x ? left - 1 : left + CHARACTER * text.length + 1);
-
-// Whether the line between another label and its end crosses a label. Looked at in pixels.
-function isCrossed({ left, middle }: Label, right: number, other: Label): boolean {
-  if (!other.isJoined) return false;
-  const [across, down] = [jointOf(other) - other.x, other.middle - other.y];
-  const steps = Math.ceil(Math.hypot(across, down));
-  return Array.from({ length: steps }, (_, at) => at / steps).some((part) => {
-    const [x, y] = [other.x + part * across, other.y + part * down];
-    return x >= left && x <= right && Math.abs(y - middle) <= HALF;
-  });
-}
-
 // Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
 type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
@@ -154,63 +122,67 @@ interface Layout<T> {
   covers: Covers<T>;
 }
 
-const rightOf = ({ left, text }: Label): number => left + CHARACTER * text.length;
+const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length;
 
-// Whether a label is within the height of the plot and covers neither another label nor a curve of another trial. `half` of
-// its height counts for curves.
-const isFree = <T extends End>({ placed, height, covers }: Layout<T>, label: T & Label, half = LINE / 2): boolean =>
-  label.middle >= LINE / 2 &&
-  label.middle <= height - LINE / 2 &&
-  placed.every((other) => Math.abs(other.middle - label.middle) >= LINE || other.left > rightOf(label) || label.left > rightOf(other)) &&
-  !covers(label, label.left, rightOf(label), label.middle - half, label.middle + half);
+// Whether a label is within the plot and covers neither another label nor a curve of another trial. `half` of its height
+// counts for curves.
+function isFree<T extends End>({ placed, width, height, covers }: Layout<T>, label: T & Label, half: number): boolean {
+  const right = label.left + lengthOf(label);
+  const isWithin = label.left >= 0 && right <= width && label.middle >= LINE / 2 && label.middle <= height - LINE / 2;
+  const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right && label.left <= other.left + lengthOf(other);
+  return isWithin && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
+}
 
-// Places the labels of a column beside its ends, in their order. Returns the ends without one.
-function placeColumn<T extends End>(layout: Layout<T>, all: readonly T[]): T[] {
-  const { placed, width, height } = layout;
-  // Labels of curves that end at one point would tell nothing there.
-  const column = areGathered(all) ? [] : all.filter(({ isOut }) => !isOut);
+// Labels of curves that reach the right edge of the plot, beside it in the order of their ends.
+function besidePlot<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
+  const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < SAME ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
+  const column = [...ends].sort(isAbove);
   const middles = spread(column.map(({ y }) => y), height);
-  const edge = Math.max(...column.map(({ x }) => x));
-  const isBeside = edge >= width - EDGE;
-  let above = -Infinity; // the last label of the column
-  const without = column.filter((end, place) => {
-    const label = (lines: number, rightward = 0): T & Label => {
-      const middle = (middles[place] ?? end.y) + lines * LINE;
-      const left = (isBeside ? width : edge) + GAP + rightward;
-      return { ...end, left, middle, isJoined: Math.abs(middle - end.y) > JOINED || (!isBeside && Math.abs(left - end.x) > 2 * GAP) };
-    };
-    const leftward = end.x - edge - 2 * GAP - CHARACTER * end.text.length;
-    const tried = (isBeside ? [] : [...RIGHTWARD, leftward]).flatMap((aside) => TRIED.map((lines) => label(lines, aside)));
-    const best = isBeside ? label(0) : tried.find((one) => Math.abs(one.middle - end.y) <= FARTHEST && one.middle > above && isFree(layout, one));
-    if (!best) return true;
-    above = best.middle;
-    placed.push(best);
-    return false;
+  return column.map((end, place) => {
+    const middle = middles[place] ?? end.y;
+    return { ...end, left: width + GAP, middle, isJoined: Math.abs(middle - end.y) > JOINED };
   });
-  return [...all.filter((end) => !column.includes(end)), ...without];
 }
 
-// Places a label on its curve, at the first of these points where it covers nothing else, or beside such a point if that is
-// wanted too.
-function placeOnCurve<T extends End>(layout: Layout<T>, end: T, along: readonly Point[], isAsideToo: boolean): void {
-  const { placed, width, height } = layout;
-  const points = along.filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
-  const length = CHARACTER * end.text.length;
-  const at = ({ x, y }: Point, left: number, middle: number): T & Label => ({ ...end, x, y, left, middle, isJoined: middle !== y });
-  const isClear = (one: T & Label, half: number): boolean =>
-    one.left >= 0 && rightOf(one) <= width && isFree(layout, one, half) && !placed.some((other) => isCrossed(one, rightOf(one), other));
-  const aside = (point: Point): (T & Label)[] =>
-    [GAP, -GAP - length].flatMap((by) => ASIDE.map((lines) => at(point, point.x + by, point.y + lines * LINE)));
-  const best =
-    points.map((point) => at(point, point.x - length / 2, point.y)).find((one) => isClear(one, HALF)) ??
-    points.slice(0, isAsideToo ? MOST_ASIDE : 0).flatMap(aside).find((one) => isClear(one, LINE / 2));
-  if (best) placed.push(best);
+// Places close to an end within the plot: right of it, above and below that, and the same left of it.
+function closePlaces<T extends End>(end: T): (T & Label)[] {
+  const at = (left: number, down: number): T & Label => ({ ...end, left, middle: end.y + down, isJoined: false });
+  const [right, left] = [end.x, end.x - lengthOf(end)];
+  return [[right, 1] as const, [left, -1] as const].flatMap(([side, sign]) => [
+    at(side + sign * CLOSE, 0),
+    at(side + sign * CLOSER, -DIAGONAL),
+    at(side + sign * CLOSER, DIAGONAL),
+  ]);
 }
 
-// Labels beside the plot for curves that reach its right edge, one below the other in the order of their ends; within
-// the plot for shorter ones, each at the nearest place to its end where it covers neither another label nor the curve of
-// another trial: it would name that one. Those without such a place, with an end out of sight or with many others at one
-// point have their labels on their curves, or beside them, at one of the points of `along`, or none.
+// Rows of labels beside each other, in the order of their ends: near ends that are close to each other but have no room for
+// labels of their own, right below or above all of them. Those in sight at the right edge are one row that ends there.
+function placeRows<T extends End>(layout: Layout<T>, ends: readonly T[]): void {
+  const { width } = layout;
+  const rows: T[][] = [];
+  for (const end of [...ends].sort((a, b) => a.x - b.x)) {
+    const last = rows[rows.length - 1];
+    if (last?.[0] && end.x - last[0].x <= SAME_ROW) last.push(end);
+    else rows.push([end]);
+  }
+  for (const row of rows.map((own) => own.sort((a, b) => a.y - b.y))) {
+    const length = row.reduce((sum, end) => sum + lengthOf(end) + SPACE, -SPACE);
+    const [low, high] = [Math.max(...row.map(({ y }) => y)), Math.min(...row.map(({ y }) => y))];
+    const right = Math.max(...row.map(({ x }) => x));
+    const isAtEdge = right >= width - EDGE;
+    const lefts = isAtEdge ? [width - length] : [right + CLOSER, right - length / 2, Math.min(...row.map(({ x }) => x)) - CLOSER - length];
+    const middles = ROWS.flatMap((lines) => [low + lines * LINE, high - lines * LINE]);
+    const labels = (left: number, middle: number): (T & Label)[] =>
+      row.map((end, place) => ({ ...end, left: left + row.slice(0, place).reduce((sum, one) => sum + lengthOf(one) + SPACE, 0), middle, isJoined: false }));
+    const found = middles.flatMap((middle) => lefts.map((left) => labels(left, middle))).find((all) => all.every((one) => isFree(layout, one, LINE / 2)));
+    if (found) layout.placed.push(...found);
+  }
+}
+
+// Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, in rows near
+// several ends, or on their curves at one of the points of `along`, where they cover neither another label nor the curve
+// of another trial: it would name that one. So have those that end at the right edge, but out of sight or with many others
+// at one point. Curves without such a place have no label.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -218,11 +190,20 @@ export function placedLabels<T extends End>(
   covers: Covers<T> = () => false,
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
-  const layout: Layout<T> = { placed: [], width, height, covers };
-  const columns = columnsOf(ends, width);
-  const gathered = columns.filter(areGathered).flat();
-  const later = columns.reverse().flatMap((column) => placeColumn(layout, column));
-  for (const end of later) placeOnCurve(layout, end, along(end), later.length <= FEW_ASIDE && !gathered.includes(end));
+  const atEdge = ends.filter(({ x, isOut }) => x >= width - EDGE && !isOut);
+  const beside = areGathered(atEdge) ? [] : atEdge;
+  const layout: Layout<T> = { placed: besidePlot(beside, width, height), width, height, covers };
+  const without = (): T[] => ends.filter((end) => !layout.placed.some(({ text }) => text === end.text));
+  const place = (places: readonly (T & Label)[], half: number): void => {
+    const label = places.find((one) => isFree(layout, one, half));
+    if (label) layout.placed.push(label);
+  };
+  for (const end of without()) if (!end.isOut && end.x < width - EDGE) place(closePlaces(end), LINE / 2);
+  placeRows(layout, without().filter(({ isOut }) => !isOut));
+  for (const end of without()) {
+    const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
+    place(onCurve, HALF);
+  }
   return layout.placed;
 }
 
@@ -292,7 +273,11 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     return end ? [{ ...end, at: at + 1, place, group, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
-  const shown = labeled(found);
+  // While a curve is pointed at, the other ones have labels only beside the plot, and it is first to have one.
+  const loudest = Math.max(...found.map(({ alpha }) => alpha));
+  const isQuiet = ({ alpha }: { alpha: number }): boolean => alpha < loudest;
+  const ends = labeled(found);
+  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && !end.isOut && end.x >= width - EDGE)];
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -300,7 +285,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   ctx.textBaseline = 'middle';
   ctx.lineJoin = 'round';
   ctx.setLineDash([]);
-  for (const end of shown.filter(({ isOut, x }) => !isOut && x < width - EDGE)) {
+  for (const end of ends.filter(({ isOut, x }) => !isOut && x < width - EDGE)) {
     ctx.globalAlpha = end.alpha;
     ctx.fillStyle = end.color;
     ctx.beginPath();
@@ -315,7 +300,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     if (label.isJoined) {
       ctx.beginPath();
       ctx.moveTo(label.x + 1, label.y);
-      ctx.lineTo(jointOf(label), label.middle);
+      ctx.lineTo(label.left - 1, label.middle);
       ctx.stroke();
     }
     ctx.strokeStyle = rim;

@@ -15,7 +15,7 @@ const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
 const TRAINING: Style = { width: 1, opacity: 0.6 };
 const MANY_TRAINING: Style = { width: 1, opacity: 0.4 };
 // Means of groups are few and have bands.
-const MEAN_TRAINING: Style = { width: 0.75, opacity: 0.8, dash: [2, 3] };
+const MEAN_TRAINING: Style = { width: 0.75, opacity: 0.5 };
 const FEW_TRIALS = 4;
 
 // The line style of a group of metrics. Validation, which is compared, is stronger than training beside it.

@@ -1,5 +1,6 @@
 // The y range in which the last values of curves can be told from each other: first values are often so far from them
 // that these would be one line. And how much noisy curves are smoothed. Pure.
+import { whole } from './bands';
 import { bestOf, lastOf } from './facts';
 import { smooth, type Panel } from './series';
 
@@ -16,6 +17,8 @@ const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
 // Curves that reach this part of the x axis end at its end.
 const LONG = 0.8;
+// The mean of a group that ends before this part of the x axis may be out of sight.
+const EARLY = 0.2;
 // The part of each curve, from which on its values are in sight.
 const LATER = 0.6;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
@@ -71,10 +74,13 @@ export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.
 // Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
 // value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
 // that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
-export function focusOf({ series, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
+export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
+  const series = whole(parts);
   if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
-  const later = [...series.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
+  // A group that ends early, such as that of a failed run, would keep the others from being told apart.
+  const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
+  const later = [...lasting.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
@@ -105,7 +111,8 @@ const noiseOf = (y: readonly number[]): number =>
 // The weight of the past for curves of several runs that change from point to point so much, compared with the
 // differences between them, that the lines are one block; 0 for others. The later half of the part that long ones share
 // is looked at. `wasNoisy`: the chart has been smoothed before.
-export function steadiness({ series }: Pick<Panel, 'series'>, wasNoisy = false): number {
+export function steadiness({ series: parts }: Pick<Panel, 'series'>, wasNoisy = false): number {
+  const series = whole(parts);
   if (series.every(({ trial }) => trial === series[0]?.trial)) return 0;
   const ends = axisOf(series);
   const longest = reaching(series, ends, LONG);

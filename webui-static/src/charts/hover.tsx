@@ -49,6 +49,8 @@ export function hoverRows(
       const index = idxs[at + 1];
       const value = index == null ? undefined : data[at + 1]?.[index];
       if (index == null || value == null) return [];
+      // The other part of the mean has this point, too.
+      if (series.isPartial && data[0]?.[index] === series.x[0]) return [];
       return [{ at, label, value, raw: data[at + 1 + count]?.[index] ?? undefined }];
     })
     .sort((a, b) => b.value - a.value);
@@ -67,6 +69,7 @@ export interface Hover {
   isHigh: boolean; // the values at the pointer are in the upper half of the plot
   title: string;
   ended: string[]; // tags of the curves without a value that far
+  gray: number; // trials without a color, which are not among the rows
   rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
 }
 
@@ -76,7 +79,7 @@ const BESIDE = 200; // least width of the box over another chart
 
 // Styles that keep the box within the window and off the curves: over the chart beside this one. A chart
 // alone has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
-export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'ended' | 'rows'>, width: number, height: number): Record<string, string> {
+export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'ended' | 'gray' | 'rows'>, width: number, height: number): Record<string, string> {
   const [before, after] = [chart[0] - charts[0], charts[1] - chart[1]];
   if (Math.max(before, after) >= BESIDE)
     return {
@@ -120,6 +123,7 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
           ))}
         </tbody>
       </table>
+      {at.gray > 0 && <div class="quiet">{at.gray} more in gray</div>}
       {at.ended.length > 0 && <div class="quiet">{endedText(at.ended)}</div>}
     </div>
   );

@@ -11,16 +11,46 @@ export const MIN_TRIALS = 6;
 export interface Importance {
   name: string;
   share: number; // 0..1 of the metric's variance
+  trend: number; // rank correlation with the metric, -1..1; 0 for a choice of words
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
 
-// Metrics of the trials that have a value on the dimension, in groups of similar values.
-function groups(dimension: Dimension, trials: readonly Trial[]): number[][] {
-  const placed = trials
+interface Placed {
+  at: number; // on the dimension
+  value: number; // of the metric
+}
+
+// Metrics of the trials that have a value on the dimension, in the order of that.
+const placedOn = (dimension: Dimension, trials: readonly Trial[]): Placed[] =>
+  trials
     .map((trial) => ({ at: position(dimension, trial), value: metricOf(trial) }))
-    .filter((one): one is { at: number; value: number } => one.value !== undefined && Number.isFinite(one.at))
+    .filter((one): one is Placed => one.value !== undefined && Number.isFinite(one.at))
     .sort((a, b) => a.at - b.at);
+
+// Ranks of numbers; equal ones share the mean of theirs.
+function ranksOf(values: readonly number[]): number[] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [first, last] = [new Map<number, number>(), new Map<number, number>()];
+  sorted.forEach((value, at) => {
+    if (!first.has(value)) first.set(value, at);
+    last.set(value, at);
+  });
+  return values.map((value) => ((first.get(value) ?? 0) + (last.get(value) ?? 0)) / 2);
+}
+
+// Spearman's rank correlation of a number with the metric (The Proof and Measurement of Association, 1904).
+function trendOf(placed: readonly Placed[]): number {
+  const [at, value] = [ranksOf(placed.map((one) => one.at)), ranksOf(placed.map((one) => one.value))];
+  const [x, y] = [mean(at), mean(value)];
+  const sum = (of: (place: number) => number): number => placed.reduce((all, _, place) => all + of(place), 0);
+  const [offX, offY] = [(place: number): number => (at[place] ?? x) - x, (place: number): number => (value[place] ?? y) - y];
+  const spread = Math.sqrt(sum((place) => offX(place) ** 2) * sum((place) => offY(place) ** 2));
+  return spread > 0 ? sum((place) => offX(place) * offY(place)) / spread : 0;
+}
+
+// The metrics in groups of similar values of the dimension.
+function groups(placed: readonly Placed[]): number[][] {
   const distinct = new Set(placed.map((one) => one.at)).size;
   const found = new Map<number, number[]>();
   placed.forEach((one, rank) => {
@@ -37,9 +67,10 @@ export function importance(trials: readonly Trial[], all: readonly Dimension[]):
   const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
   if (values.length < MIN_TRIALS) return [];
   return all
-    .map((dimension) => ({ dimension, found: groups(dimension, trials) }))
-    .filter(({ found }) => found.flat().length >= MIN_TRIALS)
-    .map(({ dimension, found }) => {
+    .map((dimension) => ({ dimension, placed: placedOn(dimension, trials) }))
+    .filter(({ placed }) => placed.length >= MIN_TRIALS)
+    .map(({ dimension, placed }) => {
+      const found = groups(placed);
       const own = found.flat();
       const center = mean(own);
       const total = own.reduce((sum, one) => sum + (one - center) ** 2, 0);
@@ -49,7 +80,7 @@ export function importance(trials: readonly Trial[], all: readonly Dimension[]):
       }, 0);
       const free = own.length - found.length;
       const chance = free > 0 ? ((found.length - 1) * within) / free : total;
-      return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0 };
+      return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0, trend: dimension.kind === 'words' ? 0 : trendOf(placed) };
     })
     .sort((a, b) => b.share - a.share);
 }

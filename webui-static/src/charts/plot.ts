@@ -22,19 +22,21 @@ export const DIMMED = 0.4;
 // Pixels of the y axis with labels of usual length: plots beside each other have one width. Pixels right of the plot.
 const Y_AXIS = 56;
 const RIGHT = 16;
-// Least pixels between ticks of the x axis. Batches are whole.
+// Least pixels between ticks of the axes. Batches are whole.
 const X_SPACE = 48;
+const Y_SPACE = 26;
 const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map((digit) => digit * 10 ** power)).flat().filter(Number.isInteger);
 
 // Least pixels of a range that the pointer draws.
 const LEAST_ZOOM = 8;
 
 // Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
-const BAND = 0.1;
-const EDGE = 0.45;
+const BAND = 0.12;
+const EDGE = 0.2;
 const RAW = 0.12;
-// Means of groups are this much wider than curves of runs.
+// Means of groups are this much wider than curves of runs, and dashed where some of these have ended.
 const MEAN = 1.7;
+const PARTIAL = [5, 3];
 
 export const heightOf = ({ size = 'medium', height = HEIGHTS[size] }: Look): number => height;
 
@@ -136,7 +138,7 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       ink: (part: number) => ink(part * opacity),
       stroke: ink(opacity),
       width: width * wider,
-      dash,
+      dash: series.isPartial ? PARTIAL : dash,
       // Points of validation are hollow.
       points: { show: series.x.length === 1 || hasDots, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
     };
@@ -144,7 +146,7 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
   const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
   const hasBand = panel.series.map(({ group }) => isLoud(styles.get(group)));
-  const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, points: { show: false } }));
+  const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, dash: [], points: { show: false } }));
   const low = 1 + count + raw.length;
   const bands = own.map((line, i): uPlot.Band => ({ series: [low + count + i, low + i], fill: line.ink(BAND) }));
   return { lines: [...own, ...raw, ...edges], bands: bands.filter((_, i) => hasBand[i]) };
@@ -169,6 +171,7 @@ function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
     {
       ...axis,
       ...(look.log ? { filter: marked, grid: { ...grid, filter: marked }, ticks: { ...grid, filter: marked } } : {}),
+      space: Y_SPACE,
       size: (_, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
       values: (_, ticks) => (text || look.log ? ticks.map(format) : axisTexts(ticks)),
     },
@@ -220,8 +223,9 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
     chart: edgesOf(root.closest('figure')),
     charts: edgesOf(root.closest('.charts')),
     isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2,
-    title: `${look.axis} ${onAxis(look.axis, x)}`,
+    title: `${panel.title ?? panel.name} · ${look.axis} ${onAxis(look.axis, x)}`,
     ended: endedBefore(plot, props),
+    gray: isBanded(panel) ? 0 : new Set(panel.behind?.map(({ trial }) => trial)).size,
     rows: rows.map((row) => ({
       label: isBanded(panel) ? row.label : `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
       color: colors[row.at] ?? '',

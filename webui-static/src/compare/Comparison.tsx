@@ -7,7 +7,8 @@ import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
 import { isEnded } from '../format';
 import { useLive } from '../live';
-import type { Run } from '../workbench/runs';
+import { BEST } from '../workbench/columns';
+import { numberOf, type Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
@@ -92,8 +93,19 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
   );
 }
 
-// The chosen baseline, pinned runs, then the others in the order of the table. The first one is the baseline.
-function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number): Run[] {
+// The runs from the best searcher metric on; those without one come last, equal ones in the order of the table.
+function ranked(drawn: readonly Run[], { smallerIsBetter }: Objective): Run[] {
+  const loss = (run: Run): number => {
+    const value = numberOf(run, BEST);
+    return value === undefined ? Infinity : smallerIsBetter ? value : -value;
+  };
+  return [...drawn].sort((a, b) => (loss(a) === loss(b) ? 0 : loss(a) - loss(b)));
+}
+
+// The chosen baseline, pinned runs, then the others in the order of the table. Without the first two the best runs come
+// first. The first one is the baseline.
+function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number, objective: Objective | undefined): Run[] {
+  if (!baseline && top.length === 0 && objective) return ranked(drawn, objective);
   const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
   return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
 }
@@ -107,7 +119,7 @@ export interface Props {
 
 export function Comparison({ drawn, colors, objective, format }: Props) {
   const { query } = useQuery();
-  const runs = compareOrder(drawn, readView(query).top, Number(query.base)).slice(0, MAX_COMPARED);
+  const runs = compareOrder(drawn, readView(query).top, Number(query.base), objective).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(

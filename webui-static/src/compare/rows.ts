@@ -101,11 +101,16 @@ function countRow(name: string, values: readonly Value[]): Row {
   return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
+// Durations that are closer to each other, in seconds and in parts of the longer one, do not differ: machines vary.
+const NOISE_SECONDS = 10;
+const NOISE_PART = 0.05;
+
 // A row of durations in seconds.
 function durationRow(name: string, values: readonly Value[]): Row {
   const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
-  const cells = cellsOf(whole, duration, (by) => sign(by) + duration(Math.abs(by)));
-  return { name, cells, differs: differing(cells), isMeasured: true };
+  const isNoise = (by: number, first: number): boolean => Math.abs(by) < Math.max(NOISE_SECONDS, NOISE_PART * Math.max(first, first + by));
+  const cells = cellsOf(whole, duration, (by, first) => (isNoise(by, first) ? '' : sign(by) + duration(Math.abs(by))));
+  return { name, cells, differs: cells.some(({ difference }) => difference !== '') || whole.includes(undefined), isMeasured: true };
 }
 
 function textRow(name: string, texts: readonly string[]): Row {

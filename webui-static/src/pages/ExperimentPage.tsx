@@ -1,5 +1,5 @@
-// Experiment page: a header with state and controls; tabs for the trials as a workbench, log, checkpoints, code,
-// configuration and notes.
+// Experiment page: a header with state and controls; tabs for the trials as a workbench, log and profiler of a trial,
+// checkpoints, code, configuration and notes.
 import * as api from '../api';
 import { RUNS_BEAT_MS } from '../beat';
 import * as changes from '../calls/changes';
@@ -32,12 +32,14 @@ import { useTrialRuns } from '../workbench/sources';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
 import { smallerIsBetter } from './ExperimentsPage';
+import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
+const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
 const SearchView = later<SearchProps>(async () => (await import('./more')).SearchView);
 
-const TABS = ['Trials', 'Log', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
+const TABS = ['Trials', 'Log', 'Profiler', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
 // Trials report several times a second; the page is read at most this often.
 // The project of experiments that were created without one. It is not shown.
 const UNCATEGORIZED = 1;
@@ -200,7 +202,8 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   );
 }
 
-function Log({ one, trials }: { one: Experiment; trials: Trial[] }) {
+// What a tab shows of one trial: the chosen one, or else the best one.
+function OfTrial({ one, trials, children }: { one: Experiment; trials: Trial[]; children: (trial: Trial) => ComponentChildren }) {
   const { query, setQuery } = useQuery();
   const chosen =
     trials.find((trial) => trial.id === Number(query.trial)) ??
@@ -221,7 +224,7 @@ function Log({ one, trials }: { one: Experiment; trials: Trial[] }) {
           </select>
         </label>
       )}
-      <LogView of={`trials/${chosen.id}`} name={`trial ${chosen.id}`} taskId={chosen.taskId} />
+      {children(chosen)}
     </>
   );
 }
@@ -263,7 +266,16 @@ export function ExperimentPage({ id }: { id: number }) {
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Trials' && trials.data && <Trials one={one} trials={list} />}
-      {tab === 'Log' && trials.data && <Log one={one} trials={list} />}
+      {tab === 'Log' && trials.data && (
+        <OfTrial one={one} trials={list}>
+          {(trial) => <LogView of={`trials/${trial.id}`} name={`trial ${trial.id}`} taskId={trial.taskId} />}
+        </OfTrial>
+      )}
+      {tab === 'Profiler' && trials.data && (
+        <OfTrial one={one} trials={list}>
+          {(trial) => <Profiler key={trial.id} trial={trial} />}
+        </OfTrial>
+      )}
       {tab === 'Checkpoints' && <ExperimentCheckpoints one={one} smallerIsBetter={smallerIsBetter(one)} />}
       {tab === 'Code' && <CodeView experimentId={id} />}
       {tab === 'Configuration' && (

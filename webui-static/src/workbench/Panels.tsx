@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { useQuery } from '../address';
 import { firstTrial } from '../api';
-import { seriesColors } from '../colors';
 import type { Props as ComparisonProps } from '../compare/Comparison';
 import { later } from '../components/later';
 import type { Props as HyperparameterProps } from '../charts/HyperparameterViews';
@@ -19,6 +18,7 @@ import { counted, isEnded } from '../format';
 import { useLive } from '../live';
 import type { JsonValue, Trial } from '../wire';
 import { bestFormat } from './columns';
+import { groupColors } from './runColors';
 import { spread, type Group } from './groups';
 import { onPhone } from '../phone';
 import type { Query } from './query';
@@ -107,7 +107,6 @@ function Curves({ kind, drawn, rows, colors, groups, keyed, objective, lead, too
         {NO_RUN}
       </>
     );
-  const groupColors = seriesColors(groups.length);
   const places = new Map(groups.flatMap((group, place) => group.runs.map((run) => [trialOf(run), { place, label: group.label }] as const)));
   return (
     <Metrics
@@ -123,7 +122,7 @@ function Curves({ kind, drawn, rows, colors, groups, keyed, objective, lead, too
         groups.length > 0
           ? {
               of: (trial) => places.get(trial),
-              colors: groups.map(({ color }) => groupColors[color] ?? ''),
+              colors: groupColors(groups),
               names: groups.map(({ label }) => label),
               tags: groups.map(({ tag }) => tag),
               best: groups.map((group) => spread(group.runs, 'searcherMetricsVal')),

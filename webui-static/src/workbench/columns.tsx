@@ -23,7 +23,7 @@ export interface Column {
   cell: (run: Run, nowMs: number) => ComponentChildren;
 }
 
-const BEST = 'searcherMetricsVal';
+export const BEST = 'searcherMetricsVal';
 
 const Best = ({ run, format }: { run: Run; format: typeof digits }) => {
   const { experiment, trial } = run;

@@ -11,8 +11,11 @@ export interface Group {
   tag: string; // "relu 0.1", at the end of its curve
   color: number; // its place among the labels in alphabetical order: groups have the same colors in any order of the rows
   runs: Run[];
+  isUnset: boolean; // none of its runs has a value in these columns
   byHyperparameter: boolean; // searches are in it by their best trials
 }
+
+const NOT_SET = 'not set';
 
 const short = (column: string): string => column.replace(/^(hp|metadata)\./, '');
 
@@ -26,8 +29,8 @@ function jsonOnce(): (value: JsonValue | undefined) => string {
   };
 }
 
-// Groups in the order of their means in the column that the runs are sorted by, or else of their first runs. Without
-// columns there are none.
+// Groups in the order of their means in the column that the runs are sorted by, or else of their first runs; that without
+// values comes last. Without columns there are none.
 export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?: Sort): Group[] {
   if (columns.length === 0) return [];
   const found = new Map<string, Group>();
@@ -40,13 +43,14 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
     const group = found.get(key);
     if (group) group.runs.push(run);
     else {
-      const texts = values.map((value) => valueText(value) || 'not set');
+      const texts = values.map((value) => valueText(value) || NOT_SET);
       const label = columns.map((column, at) => `${short(column)} = ${texts[at]}`).join(', ');
-      found.set(key, { key, label, tag: texts.join(' '), color: 0, runs: [run], byHyperparameter });
+      found.set(key, { key, label, tag: texts.join(' '), color: 0, runs: [run], isUnset: texts.every((text) => text === NOT_SET), byHyperparameter });
     }
   }
-  const groups = [...found.values()];
-  const byLabel = [...groups].sort((a, b) => a.label.localeCompare(b.label, 'en', { numeric: true }));
+  const unsetLast = (a: Group, b: Group): number => Number(a.isUnset) - Number(b.isUnset);
+  const groups = [...found.values()].sort(unsetLast);
+  const byLabel = [...groups].sort((a, b) => unsetLast(a, b) || a.label.localeCompare(b.label, 'en', { numeric: true }));
   byLabel.forEach((group, at) => (group.color = at));
   if (!sort) return groups;
   const means = new Map(groups.map((group) => [group, spread(group.runs, sort.column)?.mean]));
@@ -56,7 +60,7 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
     if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
     return sort.descending ? other - one : one - other;
   };
-  return groups.sort(off);
+  return groups.sort((a, b) => unsetLast(a, b) || off(a, b));
 }
 
 // The searches of a group whose other trials may belong to other groups.

@@ -3,9 +3,10 @@ import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
-import { metric } from '../format';
+import { grouped, metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
+import { NAMES } from './fitted';
 import { deviationText, rangeText, searchesByBest, spread, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
@@ -240,6 +241,17 @@ function Summary({ group, column }: { group: Group; column: Column }) {
   );
 }
 
+// "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it, and
+// "4, one with a value".
+function sizeText({ runs }: Group, column: Column | undefined, hasRoom: boolean): string {
+  const all = grouped(runs.length);
+  if (!hasRoom) return all;
+  const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
+  if (known === undefined || runs.length === 1) return all;
+  if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value`;
+  return known === runs.length ? `mean of ${all}` : `mean of ${grouped(known)} of ${all}`;
+}
+
 interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' | 'height'> {
   group: Group;
   index: number;
@@ -260,6 +272,8 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const named = firstNumber < 0 ? columns.length : firstNumber;
   const beside = columns[0]?.beside;
   const searches = searchesByBest(group);
+  const hasRoom = columns.some(({ key }) => NAMES.includes(key));
+  const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
   return (
     <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
@@ -269,7 +283,8 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {color && <Swatch color={color} />}
             {group.label}
           </button>
-          <span class="quiet">{group.runs.length}</span>
+          <span class="quiet">{sizeText(group, beside ?? columns[named], hasRoom)}</span>
+          {hasRoom && running > 0 && running < group.runs.length && <span class="quiet of-best">{running} running</span>}
           {searches > 0 && (
             <span class="quiet of-best" title="Searches are in the group of their best trial; their other trials may have another value">
               {searches} by best trial

@@ -1,6 +1,6 @@
 // The colors of shown runs. A run keeps the color that it had last: in all views, and after the page was left.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { colorOfSeed, MAX_APART, seedsOf, seriesColors, useColors } from '../colors';
+import { colorOfSeed, MAX_APART, seedsOf, seriesColors, themeColor, useColors } from '../colors';
 import type { Group } from './groups';
 import type { Run, RunKind } from './runs';
 
@@ -44,6 +44,12 @@ function keep(kind: RunKind, seeds: Seeds): void {
   }
 }
 
+// The colors of groups, in their order: that of runs without a value is gray.
+export function groupColors(groups: readonly Pick<Group, 'color' | 'isUnset'>[]): string[] {
+  const own = seriesColors(groups.length);
+  return groups.map(({ color, isUnset }) => (isUnset ? themeColor('--text-dim') : (own[color] ?? '')));
+}
+
 // The color of each run of `drawn`, or that of its group.
 export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
   const theme = useColors();
@@ -56,8 +62,8 @@ export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: reado
   useEffect(() => (areShown ? keep(kind, seeds) : undefined), [seeds, areShown]);
   return useMemo(() => {
     const byGroup = new Map<number, number>();
-    for (const { runs, color } of groups) for (const { id } of runs) if (seeds.has(id)) byGroup.set(id, color);
-    const ofGroups = seriesColors(groups.length);
+    groups.forEach(({ runs }, place) => runs.forEach(({ id }) => seeds.has(id) && byGroup.set(id, place)));
+    const ofGroups = groupColors(groups);
     const known = new Map<number, string>();
     return (id: number): string => {
       const color = known.get(id) ?? (groups.length > 0 ? ofGroups[byGroup.get(id) ?? 0] : colorOfSeed(seeds.get(id) ?? id)) ?? '';

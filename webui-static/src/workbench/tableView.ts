@@ -62,9 +62,7 @@ export function keysOf({ kind, columns }: WorkbenchProps, view: View, loaded: re
 export function columnsOf({ kind, source, objective }: WorkbenchProps, view: View, { loaded, groups }: ViewRows, keys: readonly string[]): Column[] {
   const ordered = [...keys.filter((key) => view.pins.includes(key)), ...keys.filter((key) => !view.pins.includes(key))];
   const isOneMetric = new Set(loaded.slice(0, 200).map(({ experiment }) => experiment.searcherMetric)).size === 1;
-  // The best of all experiments would be the best of several tasks.
-  const isOneTask = kind === 'trial' || view.text !== '' || groups.length > 0;
-  const judged = isOneMetric && isOneTask && loaded.length === source.rows.total ? objective : undefined;
+  const judged = isOneMetric && loaded.length === source.rows.total ? objective : undefined;
   return ordered
     .map((key) => column(key, kind))
     .filter((one): one is Column => one !== undefined)
