@@ -147,7 +147,8 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>, unlabeled: Sign
     const leaveSize = followSize(element, made, width, () => latest.current.look);
     const leaveTable = effect(() => {
       const trial = hovered.value;
-      if (colorsAreTrials(latest.current) && !isHovered(made)) point(made, latest.current.panel, trial);
+      // The chart below the pointer dims by itself. A pointer that jumps into it from a row of the table leaves it dim.
+      if (colorsAreTrials(latest.current) && (trial === undefined || !isHovered(made))) point(made, latest.current.panel, trial);
     });
     return () => {
       leaveTable();
