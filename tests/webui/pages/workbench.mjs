@@ -65,6 +65,22 @@ export const workbench = [
     },
   ],
   [
+    'the pointer dims other curves from a row of the table, and leaves none dim when it jumps into a chart',
+    async () => {
+      await open(`experiments/${search()}?charts=loss`);
+      await rows(TRIALS);
+      const plot = page.locator('figure[data-panel="loss"] .u-over');
+      await plot.hover({ position: { x: 100, y: 3 } });
+      const faint = () => page.$$eval('figure[data-panel="loss"] .u-cursor-pt', (all) => all.filter(({ style }) => Number(style.opacity || 1) < 1).length);
+      await page.locator('tr.drawn[data-id]').first().hover();
+      await until(() => [...document.querySelectorAll('figure[data-panel="loss"] .u-cursor-pt')].some(({ style }) => style.opacity && Number(style.opacity) < 1));
+      const box = await plot.boundingBox();
+      await page.mouse.move(box.x + box.width - 3, box.y + 3);
+      await page.locator('figure[data-panel="loss"] .hover-values').waitFor();
+      assert.equal(await faint(), 0);
+    },
+  ],
+  [
     'groups show mean and deviation, close, and are drawn as one curve each',
     async () => {
       await open(`experiments/${search()}?charts=loss`);

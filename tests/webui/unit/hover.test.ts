@@ -118,18 +118,6 @@ test('a curve that ends within the plot has its label close to the end, where it
   assert.deepEqual(placedLabels([{ text: '1', x: 3, y: 4 }], 300, 200).map(({ left, middle }) => [left, middle]), [[6, 14]], 'in a corner');
 });
 
-test('ends that are close to each other share a row of labels, above or below all of them', () => {
-  const rows = (ends: { text: string; x: number; y: number }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
-    placedLabels(ends, 300, 200, covers).map(({ text, left, middle }) => [text, left, middle]);
-  const together = ['12', '7', '44', '9'].map((text, at) => ({ text, x: 300, y: 80 + at / 2 }));
-  assert.deepEqual(rows(together), [['12', 246, 93.5], ['7', 264, 93.5], ['44', 275, 93.5], ['9', 293, 93.5]], 'at the right edge they end there');
-  assert.deepEqual(rows(together, (_end, _left, _right, _top, bottom) => bottom > 81).map(([text, , middle]) => [text, middle]), [['12', 68], ['7', 68], ['44', 68], ['9', 68]], 'above');
-  const inside = [{ text: '1', x: 100, y: 80 }, { text: '2', x: 110, y: 84 }];
-  const near = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom > 62 && top < 98;
-  assert.deepEqual(rows(inside, near), [['1', 113, 108], ['2', 124, 108]]);
-  assert.deepEqual(rows(inside, () => true), [], 'there is no room');
-});
-
 test('a label without a place at its end is on its curve, where it covers no other label and no other curve', () => {
   const along = () => [{ x: 2, y: 50 }, { x: 200, y: 50 }, { x: 100, y: 60 }, { x: 50, y: 70 }];
   const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>

@@ -82,7 +82,7 @@ export interface GroupKeyProps {
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
 export function GroupKey({ names, colors, best, metricName, few, beside }: GroupKeyProps & { beside: boolean }) {
-  const note = few ? 'thick: mean · thin: runs' : 'line: mean, dashed once a run has ended · band: ± standard deviation';
+  const note = few ? 'thick: mean · thin: runs' : 'line: mean, dashed where some runs have no data · band: ± standard deviation';
   return (
     <Lines
       label="Groups shown"

@@ -117,7 +117,7 @@ function followSize(element: HTMLElement, plot: uPlot, width: () => number, look
 }
 
 // The plot in an element. It is made again with a new shape, and keeps the place of the pointer then.
-function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { current: HTMLDivElement | null }; plot: { current: uPlot | undefined } } {
+function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>, unlabeled: Signal<readonly number[]>): { host: { current: HTMLDivElement | null }; plot: { current: uPlot | undefined } } {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const pointer = useRef<{ left: number; top: number }>(); // in a plot that is made again
@@ -134,6 +134,7 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { curr
         { ...latest.current, zoom: (from, to) => latest.current.zoom(from, to) },
         width(),
         (at) => (hover.value = at),
+        (places) => places.join() !== unlabeled.value.join() && (unlabeled.value = places),
         () => latest.current,
       ),
       toData(latest.current),
@@ -146,7 +147,8 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { curr
     const leaveSize = followSize(element, made, width, () => latest.current.look);
     const leaveTable = effect(() => {
       const trial = hovered.value;
-      if (colorsAreTrials(latest.current) && !isHovered(made)) point(made, latest.current.panel, trial);
+      // The chart below the pointer dims by itself. A pointer that jumps into it from a row of the table leaves it dim.
+      if (colorsAreTrials(latest.current) && (trial === undefined || !isHovered(made))) point(made, latest.current.panel, trial);
     });
     return () => {
       leaveTable();
@@ -194,11 +196,12 @@ export function MetricChart(props: ChartProps) {
   const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);
   const focus = useFocus({ ...props, look }, pale);
   const hover = useSignal<Hover | undefined>(undefined);
-  const { host, plot } = usePlot({ ...props, look, focus, rates, isBelow: rates !== undefined && isBelow(panel, rates), pale }, hover);
+  const unlabeled = useSignal<readonly number[]>([]);
+  const { host, plot } = usePlot({ ...props, look, focus, rates, isBelow: rates !== undefined && isBelow(panel, rates), pale }, hover, unlabeled);
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} focus={focus} rates={rates} steady={steady} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} rates={rates} steady={steady} unlabeled={unlabeled.value} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (

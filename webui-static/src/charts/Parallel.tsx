@@ -120,6 +120,13 @@ function ParallelAxis({ nameY, room, isLast, trials, ...brush }: AxisProps) {
       {marks.map((mark) => (
         <g key={mark.at}>
           <line class="axis" x1={x + 4 * side} x2={x} y1={height(mark.at)} y2={height(mark.at)} />
+          <rect
+            class="under"
+            x={side > 0 ? x + (TICK_GAP + BAR_WIDTH) : x - TICK_GAP - TICK_WIDTH * mark.text.length}
+            y={height(mark.at) - 7}
+            width={TICK_WIDTH * mark.text.length}
+            height={14}
+          />
           <text class="over" x={x + (TICK_GAP + (isLast ? BAR_WIDTH : 0)) * side} y={height(mark.at) + 4} text-anchor={side > 0 ? 'start' : 'end'}>
             {mark.text}
           </text>

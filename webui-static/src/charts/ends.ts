@@ -20,10 +20,6 @@ const JOINED = 4;
 const CLOSE = 7;
 const CLOSER = 3;
 const DIAGONAL = 10;
-// Pixels between labels of a row, of x between the ends of a row, and lines from these ends to it.
-const SPACE = 4;
-const SAME_ROW = 40;
-const ROWS = [1, 2, 3];
 // This many curves that end in this part of the room of their labels have these where they are apart, or none: a column of
 // labels would order noise.
 const COINCIDING = 4;
@@ -155,34 +151,10 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
   ]);
 }
 
-// Rows of labels beside each other, in the order of their ends: near ends that are close to each other but have no room for
-// labels of their own, right below or above all of them. Those in sight at the right edge are one row that ends there.
-function placeRows<T extends End>(layout: Layout<T>, ends: readonly T[]): void {
-  const { width } = layout;
-  const rows: T[][] = [];
-  for (const end of [...ends].sort((a, b) => a.x - b.x)) {
-    const last = rows[rows.length - 1];
-    if (last?.[0] && end.x - last[0].x <= SAME_ROW) last.push(end);
-    else rows.push([end]);
-  }
-  for (const row of rows.map((own) => own.sort((a, b) => a.y - b.y))) {
-    const length = row.reduce((sum, end) => sum + lengthOf(end) + SPACE, -SPACE);
-    const [low, high] = [Math.max(...row.map(({ y }) => y)), Math.min(...row.map(({ y }) => y))];
-    const right = Math.max(...row.map(({ x }) => x));
-    const isAtEdge = right >= width - EDGE;
-    const lefts = isAtEdge ? [width - length] : [right + CLOSER, right - length / 2, Math.min(...row.map(({ x }) => x)) - CLOSER - length];
-    const middles = ROWS.flatMap((lines) => [low + lines * LINE, high - lines * LINE]);
-    const labels = (left: number, middle: number): (T & Label)[] =>
-      row.map((end, place) => ({ ...end, left: left + row.slice(0, place).reduce((sum, one) => sum + lengthOf(one) + SPACE, 0), middle, isJoined: false }));
-    const found = middles.flatMap((middle) => lefts.map((left) => labels(left, middle))).find((all) => all.every((one) => isFree(layout, one, LINE / 2)));
-    if (found) layout.placed.push(...found);
-  }
-}
-
-// Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, in rows near
-// several ends, or on their curves at one of the points of `along`, where they cover neither another label nor the curve
-// of another trial: it would name that one. So have those that end at the right edge, but out of sight or with many others
-// at one point. Curves without such a place have no label.
+// Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, or on their
+// curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
+// name that one. So have those that end at the right edge, but out of sight or with many others at one point. Curves
+// without such a place have no label.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -193,16 +165,11 @@ export function placedLabels<T extends End>(
   const atEdge = ends.filter(({ x, isOut }) => x >= width - EDGE && !isOut);
   const beside = areGathered(atEdge) ? [] : atEdge;
   const layout: Layout<T> = { placed: besidePlot(beside, width, height), width, height, covers };
-  const without = (): T[] => ends.filter((end) => !layout.placed.some(({ text }) => text === end.text));
-  const place = (places: readonly (T & Label)[], half: number): void => {
-    const label = places.find((one) => isFree(layout, one, half));
-    if (label) layout.placed.push(label);
-  };
-  for (const end of without()) if (!end.isOut && end.x < width - EDGE) place(closePlaces(end), LINE / 2);
-  placeRows(layout, without().filter(({ isOut }) => !isOut));
-  for (const end of without()) {
+  for (const end of ends.filter((one) => !beside.includes(one))) {
+    const isClose = !end.isOut && end.x < width - EDGE;
     const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
-    place(onCurve, HALF);
+    const label = (isClose ? closePlaces(end).find((one) => isFree(layout, one, LINE / 2)) : undefined) ?? onCurve.find((one) => isFree(layout, one, HALF));
+    if (label) layout.placed.push(label);
   }
   return layout.placed;
 }
@@ -264,8 +231,8 @@ function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
-// `tags` and `colors` are by place.
-export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
+// `tags` and `colors` are by place. Returns the places of the curves without a label, or undefined while one is pointed at.
+export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): number[] | undefined {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   const found = panel.series.flatMap(({ place, group }, at) => {
@@ -292,7 +259,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.arc(end.x, end.y, END_DOT, 0, 2 * Math.PI);
     ctx.fill();
   }
-  for (const label of placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)))) {
+  const labels = placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
+  for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
     ctx.fillStyle = ctx.strokeStyle = label.color;
@@ -309,4 +277,5 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.fillText(label.text, label.left, label.middle);
   }
   ctx.restore();
+  return ends.some(isQuiet) ? undefined : ends.map(({ place }) => place).filter((place) => !labels.some((label) => label.place === place));
 }
