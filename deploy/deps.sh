@@ -84,10 +84,10 @@ case "${1:-}" in
   *) echo "usage: deploy/deps.sh build|test|torch|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
 esac
 
-# Any Node is sufficient. Only a build needs it, and downloads npm by itself (webui-static/build.cmake).
+# Any Node is sufficient, and Debian's npm depends on hundreds of packages. Only a build needs Node.
 node_major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/' || true)
-if [ "${#files[@]}" -eq 0 ] && [[ $1 =~ ^(build|test)$ ]] && [ "${node_major:-0}" -lt 18 ]; then
-  wanted+=(nodejs)
+if [ "${#files[@]}" -eq 0 ] && [[ $1 =~ ^(build|test)$ ]] && { [ "${node_major:-0}" -lt 18 ] || ! command -v npm >/dev/null; }; then
+  wanted+=(nodejs npm)
 fi
 
 missing=(${files[@]+"${files[@]}"})

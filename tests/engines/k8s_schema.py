@@ -1,13 +1,11 @@
 """The published API of Kubernetes: the models of its own JavaScript client, which are generated from its OpenAPI
 specification. An object with an unknown field, a missing one or one of another type is not valid."""
 import functools
-import os
 import pathlib
 import re
-import tarfile
-import urllib.request
+import subprocess
 
-PACKAGE = "@kubernetes/client-node/-/client-node-2.0.1.tgz"  # of Kubernetes 1.36
+PACKAGE = "@kubernetes/client-node@2.0.1"  # of Kubernetes 1.36
 SIMPLE = {"string": str, "number": (int, float), "boolean": bool, "Date": str, "any": object, "IntOrString": (int, str)}
 
 
@@ -16,10 +14,9 @@ def download(folder):
     models = folder / "package" / "dist" / "gen" / "models"
     if not models.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
-        registry = os.environ.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/")
-        with urllib.request.urlopen(f"{registry}/{PACKAGE}", timeout=120) as answer:
-            with tarfile.open(fileobj=answer, mode="r|gz") as archive:
-                archive.extractall(folder)
+        archive = subprocess.run(["npm", "pack", "--silent", PACKAGE], cwd=folder, check=True, timeout=120,
+                                 stdout=subprocess.PIPE, text=True).stdout.strip()
+        subprocess.run(["tar", "xzf", archive], cwd=folder, check=True)
     return models
 
 

@@ -14,7 +14,7 @@ const TELLING_SHARE = 0.1;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
-// A weaker rank correlation says nothing, of these few runs.
+// Least rank correlation that is shown: that of few runs differs from 0 by chance.
 const CLEAR_TREND = 0.4;
 
 const trendText = (trend: number, smallerIsBetter: boolean): string =>

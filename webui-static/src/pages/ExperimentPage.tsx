@@ -202,7 +202,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   );
 }
 
-// What a tab shows of one trial: the chosen one, or else the best one.
+// The contents of a tab for one trial: the chosen one, or else the best one.
 function OfTrial({ one, trials, children }: { one: Experiment; trials: Trial[]; children: (trial: Trial) => ComponentChildren }) {
   const { query, setQuery } = useQuery();
   const chosen =
