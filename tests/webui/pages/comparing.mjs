@@ -84,6 +84,17 @@ export const comparing = [
     },
   ],
   [
+    'the key beside the table has the ids that the charts have, and finds the row',
+    async () => {
+      await open(`${COMPARED}&charts=loss`);
+      const key = page.getByRole('list', { name: 'Trials shown' });
+      await key.getByRole('link').nth(2).waitFor();
+      assert.deepEqual((await key.getByRole('link').allTextContents()).sort(), ['1', '2', '3']);
+      await key.getByRole('link', { name: '2' }).hover();
+      await until(() => document.querySelector('tr.hovered')?.dataset.id === '2');
+    },
+  ],
+  [
     'the others are compared with a pinned run, or with the chosen baseline',
     async () => {
       await open(`${COMPARED}&panels=compare&top=1`);

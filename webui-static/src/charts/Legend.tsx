@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
+import { hovered } from '../workbench/selection';
 import { counted, metric, digits } from '../format';
 import { deviationText, placesOf, type Spread } from '../workbench/groups';
 import { idBeside } from './ends';
@@ -52,20 +53,20 @@ function spreadText({ mean, deviation }: Spread): string {
   return `${places === undefined ? metric(mean) : mean.toFixed(places)} ± ${deviationText(deviation)}`;
 }
 
-// Trials without a curve have no entry.
-export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels: readonly Panel[] }) {
+// Trials without a curve have no entry. `beside`: the table has their names, so that the ids are enough, as in the charts.
+export function TrialKey({ curves, panels, beside = false }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean }) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
   return (
     <Lines
       label="Trials shown"
       entries={known.map(({ id, name, tag, color }) => (
-        <li key={id}>
+        <li key={id} onPointerEnter={() => (hovered.value = id)} onPointerLeave={() => (hovered.value = undefined)}>
           <Swatch color={color} />{' '}
           <a href={paths.trial(id)} title={name}>
-            <Name text={name} />
+            {beside && tag ? tag : <Name text={name} />}
           </a>
-          <span class="quiet"> {idBeside(name, tag)}</span>
+          {!beside && <span class="quiet"> {idBeside(name, tag)}</span>}
         </li>
       ))}
     />
@@ -82,7 +83,7 @@ export interface GroupKeyProps {
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
 export function GroupKey({ names, colors, best, metricName, few, beside }: GroupKeyProps & { beside: boolean }) {
-  const note = few ? 'thick: mean · thin: runs' : 'line: mean, dashed where some runs have no data · band: ± standard deviation';
+  const note = few ? 'thick: mean · thin: runs' : 'mean ± standard deviation · dashed: not of all runs';
   return (
     <Lines
       label="Groups shown"

@@ -231,8 +231,8 @@ function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
-// `tags` and `colors` are by place. Returns the places of the curves without a label, or undefined while one is pointed at.
-export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): number[] | undefined {
+// `tags` and `colors` are by place.
+export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   const found = panel.series.flatMap(({ place, group }, at) => {
@@ -277,5 +277,4 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.fillText(label.text, label.left, label.middle);
   }
   ctx.restore();
-  return ends.some(isQuiet) ? undefined : ends.map(({ place }) => place).filter((place) => !labels.some((label) => label.place === place));
 }
