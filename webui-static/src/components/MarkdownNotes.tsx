@@ -6,7 +6,7 @@ import { Empty } from './Empty';
 import { Markdown } from './Markdown';
 import { ErrorNote } from './notes';
 
-interface Props {
+export interface Props {
   place: string; // of what the notes are about, for example "experiments/7"
   text: string;
   save: (text: string) => Promise<unknown>;
