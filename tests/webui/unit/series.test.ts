@@ -295,7 +295,9 @@ test('learning rates whose peaks are wide apart have a logarithmic axis, from be
   const rates = [run(1, [0, 0.008, 0]), run(2, [0.0001, 0.0004, null])];
   assert.deepEqual(rateRange({ name: 'lr', series: rates }), [0.0001, 0.008]);
   assert.deepEqual(rateRange({ name: 'optimizer/learning_rate', series: rates.slice(0, 1), behind: rates.slice(1) }), [0.0001, 0.008]);
-  assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), low: [0.0001], high: [0.002] }] }), [0.000025, 0.002], 'a band');
+  const band = { low: [0.00001], high: [0.002] };
+  assert.equal(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), ...band }] }), undefined, 'the lower edge of a band');
+  assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), ...band }, run(2, [0.0001])] }), [0.000025, 0.002], 'means');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), run(2, [0.002])] }), undefined, 'near each other');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0, 0.001])] }), undefined, 'one run');
   for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);
