@@ -89,8 +89,10 @@ export const comparing = [
       await open(`${COMPARED}&charts=loss`);
       const key = page.getByRole('list', { name: 'Trials shown' });
       await key.getByRole('link').nth(2).waitFor();
-      assert.deepEqual((await key.getByRole('link').allTextContents()).sort(), ['1', '2', '3']);
-      await key.getByRole('link', { name: '2' }).hover();
+      // The names begin with "number ".
+      const texts = (await key.getByRole('link').allTextContents()).sort();
+      assert.deepEqual(texts.map((text) => text.slice(0, 3)), ['1 1', '2 2', '3 3']);
+      await key.getByRole('link', { name: texts[1] }).hover();
       await until(() => document.querySelector('tr.hovered')?.dataset.id === '2');
     },
   ],

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { asChosen, steadilyRanked } from '../../../webui-static/src/compare/order';
-import { bestPlace, configSections, metricRow, missingText, objectiveRow, onlyDiffering, rowsOf, sections, sharedStart, leaderText, type Row } from '../../../webui-static/src/compare/rows';
+import { bestPlace, configSections, metricRow, missingText, objectiveRow, onlyDiffering, rowsOf, sections, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
-import { metricColumn } from '../../../webui-static/src/format';
+import { metricColumn, sharedStart } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
 
 const told = ({ cells }: Row): string[] => cells.map(({ text, difference }) => `${text} ${difference}`.trim());

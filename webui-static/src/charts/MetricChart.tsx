@@ -170,6 +170,11 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { curr
 // The part of the values that is in sight; undefined for all of them.
 function useFocus({ panel, look, smallerIsBetter }: ChartProps, pale: readonly Series[]): Focus | undefined {
   const before = useRef<Before>('first');
+  // Other runs are another chart.
+  const shown = panel.series.map(({ trial }) => trial).join();
+  const known = useRef(shown);
+  if (known.current !== shown) before.current = 'first';
+  known.current = shown;
   const isWhole = look.log || look.whole || panel.range !== undefined;
   const focus = useMemo(
     () => (isWhole ? undefined : focusOf(withRuns(panel, pale), smallerIsBetter, look.smoothing, before.current)),

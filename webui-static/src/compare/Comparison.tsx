@@ -6,7 +6,7 @@ import { RUNS_BEAT_MS } from '../beat';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
-import { isEnded } from '../format';
+import { isEnded, sharedStart } from '../format';
 import { useLive } from '../live';
 import type { Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
@@ -14,7 +14,7 @@ import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
 import { asChosen, steadilyRanked } from './order';
-import { configSections, sections, leaderText, sharedStart } from './rows';
+import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
@@ -97,12 +97,14 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
 // The best runs come first unless a baseline is chosen or a run is pinned.
 function useOrder(drawn: readonly Run[], objective: Objective | undefined): Run[] {
   const { query } = useQuery();
-  const held = useRef<readonly Run[]>([]);
+  const held = useRef<{ runs: readonly Run[]; by: Objective | undefined }>({ runs: [], by: undefined });
   const { top } = readView(query);
   const baseline = Number(query.base);
   if (baseline || top.length > 0 || !objective) return asChosen(drawn, top, baseline);
-  const runs = steadilyRanked(held.current, drawn, objective);
-  held.current = runs;
+  const { by } = held.current;
+  const isSame = by?.metric === objective.metric && by.smallerIsBetter === objective.smallerIsBetter;
+  const runs = steadilyRanked(isSame ? held.current.runs : [], drawn, objective);
+  held.current = { runs, by: objective };
   return runs;
 }
 
