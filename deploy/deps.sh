@@ -80,7 +80,8 @@ case "${1:-}" in
   test)  wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
   torch) wanted=("${build_packages[@]}" "${torch_packages[@]}") ;;
   engines) wanted=("${engines_packages[@]}") ;;
-  files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux) ;;
+  # Clang compiles trials with a precompiled header: 3 s instead of 20 s.
+  files) shift; files=("$@"); wanted=(jq curl ca-certificates procps util-linux clang) ;;
   *) echo "usage: deploy/deps.sh build|test|torch|engines|--cuda [build|test]|files FILE.deb..." >&2; exit 2 ;;
 esac
 

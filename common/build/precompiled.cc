@@ -118,8 +118,9 @@ Result<std::optional<std::string>> compiler_version(const std::string& compiler)
   return version->out;
 }
 
-Result<std::string> precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
-                                       const std::stop_token& stop, const LineSink& on_line) {
+Result<std::optional<std::string>> precompiled_header(const Recipe& recipe, const std::string& models_dir,
+                                                      MonoTime deadline, const std::stop_token& stop,
+                                                      const LineSink& on_line) {
   if (!recipe.precompiled) return std::string();
   TRY_ASSIGN(const std::optional<std::string> version, compiler_version(recipe.precompiled->compiler));
   if (!version) return std::string();
@@ -129,10 +130,12 @@ Result<std::string> precompiled_header(const Recipe& recipe, const std::string& 
   for (const std::string& word : header_command(recipe, "")) digest.update(word + '\0');
   const std::string entry = models_dir + "/header-" + digest.hex();
   if (path_exists(entry)) return existing_header(entry);
-  if (on_line) on_line("note: precompiling the headers of LibTorch, once for all trials (10 s or more)");
-  TRY_ASSIGN(const FileLock lock, lock_entry(entry, deadline, stop));
+  const Result<FileLock> lock = FileLock::try_lock(entry + ".lock");
+  if (!lock && lock.error().code == Code::kFailedPrecondition) return std::nullopt;
+  if (!lock) return tl::unexpected(lock.error());
   // Its former holder may have made the header.
   if (path_exists(entry)) return existing_header(entry);
+  if (on_line) on_line("note: precompiling the headers of LibTorch, once for all trials (10 s or more)");
   auto made = make_header(recipe, models_dir, entry, deadline, stop);
   (void)remove_tree(entry + ".lock");
   return made;

@@ -13,11 +13,12 @@ namespace det::build {
 
 /// Returns the path of the precompiled header (about 150 MB); "" if the recipe has none, its compiler is not
 /// installed, or the compiler rejects the header. Makes it first if it does not exist, which takes about 10 s
-/// of CPU time and is announced to `on_line`; concurrent calls, also from several processes, make it once.
-/// Errors: kCancelled (`stop` requested), kDeadlineExceeded (`deadline` has passed), kUnavailable (files, a
-/// killed compiler). Blocks. Thread-safe.
-Result<std::string> precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
-                                       const std::stop_token& stop, const LineSink& on_line = {});
+/// of CPU time and is announced to `on_line`. Returns nothing while another call, also of another process,
+/// makes it. Errors: kCancelled (`stop` requested), kDeadlineExceeded (`deadline` has passed), kUnavailable
+/// (files, a killed compiler). Blocks. Thread-safe.
+Result<std::optional<std::string>> precompiled_header(const Recipe& recipe, const std::string& models_dir,
+                                                      MonoTime deadline, const std::stop_token& stop,
+                                                      const LineSink& on_line = {});
 
 /// Removes the header so that the next call makes it again.
 Status discard_precompiled_header(const std::string& path);

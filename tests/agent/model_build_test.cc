@@ -175,7 +175,7 @@ build::BuildRequest with_header(const Bench& bench) {
 }
 
 std::string header_of(const build::BuildRequest& request) {
-  return need(build::precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {}));
+  return need(build::precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {})).value();
 }
 
 }  // namespace
@@ -211,6 +211,29 @@ TEST_CASE("a sandbox of the compiler gets the precompiled header that it reads",
   };
   CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
   CHECK(headers == std::vector<std::string>{header_of(request)});
+}
+
+TEST_CASE("a trial does not wait for the precompiled header that another build makes", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  const std::string entry = std::filesystem::path(header_of(request)).parent_path();
+  need(remove_tree(entry));
+  std::vector<std::string> lines;
+  request.on_line = [&](const std::string& line) { lines.push_back(line); };
+  {
+    const FileLock made_by_another = need(FileLock::try_lock(entry + ".lock"));
+    CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+    CHECK_FALSE(path_exists(entry));
+    CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: compiling with the headers of LibTorch"));
+    // Defects of the source are found as with the precompiled header.
+    bench.write("model_def.cpp", "struct Net { int answer() { return nothing_here; } };\n");
+    CHECK_THAT(need(build::build_model(request, {})).output,
+               Catch::Contains("use of undeclared identifier 'nothing_here'"));
+  }
+  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
+  CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
+  CHECK(path_exists(entry));
 }
 
 TEST_CASE("a damaged precompiled header is made again", "[build]") {

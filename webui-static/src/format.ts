@@ -267,3 +267,15 @@ export function sorted(value: JsonValue): JsonValue {
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
 }
+
+// The least characters of a beginning that is left out.
+const LEAST_SHARED = 4;
+
+// The beginning that all names share, in whole words; "" if it is short or a whole name.
+export function sharedStart(names: readonly string[]): string {
+  const [first = ''] = names;
+  let length = first.length;
+  for (const name of names) while (!name.startsWith(first.slice(0, length))) length--;
+  const start = /^.*[\s_/-]/.exec(first.slice(0, length))?.[0] ?? '';
+  return names.length > 1 && start.length >= LEAST_SHARED && names.every((name) => name.length > start.length) ? start : '';
+}

@@ -171,4 +171,24 @@ export const bulkActions = [
       await page.getByRole('button', { name: 'Edit notes' }).waitFor();
     },
   ],
+  [
+    'notes that someone else saved meanwhile are shown before they are replaced',
+    async () => {
+      await open('experiments/1?tab=notes');
+      await page.getByRole('button', { name: 'Edit notes' }).click();
+      await page.getByLabel('Notes, in Markdown').fill('mine');
+      const saved = await page.evaluate((notes) => fetch('/api/v1/experiments/1', { method: 'PATCH', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ notes }) }).then(({ status }) => status), 'theirs');
+      assert.equal(saved, 200);
+      const meanwhile = page.getByRole('region', { name: 'Saved meanwhile' });
+      await meanwhile.getByText('theirs').waitFor();
+      assert.ok(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled());
+      await audit('notes-meanwhile');
+      // Also after a reload.
+      await page.reload();
+      await meanwhile.getByText('theirs').waitFor();
+      await page.getByRole('button', { name: 'Go on with mine' }).click();
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page.locator('.markdown').getByText('mine').waitFor();
+    },
+  ],
 ];

@@ -84,6 +84,19 @@ export const comparing = [
     },
   ],
   [
+    'the key beside the table has the ids that the charts have, and finds the row',
+    async () => {
+      await open(`${COMPARED}&charts=loss`);
+      const key = page.getByRole('list', { name: 'Trials shown' });
+      await key.getByRole('link').nth(2).waitFor();
+      // The names begin with "number ".
+      const texts = (await key.getByRole('link').allTextContents()).sort();
+      assert.deepEqual(texts.map((text) => text.slice(0, 3)), ['1 1', '2 2', '3 3']);
+      await key.getByRole('link', { name: texts[1] }).hover();
+      await until(() => document.querySelector('tr.hovered')?.dataset.id === '2');
+    },
+  ],
+  [
     'the others are compared with a pinned run, or with the chosen baseline',
     async () => {
       await open(`${COMPARED}&panels=compare&top=1`);
@@ -130,7 +143,8 @@ export const comparing = [
   [
     'hyperparameters and configurations show in what they differ, and on demand what is the same',
     async () => {
-      await open(`${COMPARED}&panels=compare`);
+      // Without a baseline the run that is best at this moment comes first.
+      await open(`${COMPARED}&panels=compare&base=3`);
       const values = page.getByRole('rowgroup', { name: 'Hyperparameters' });
       // A difference may be on a line of its own.
       const named = async () => (await values.getByRole('row').allInnerTexts()).map((text) => text.replace(/\n\t?/g, (found) => (found.endsWith('\t') ? '\t' : ' ')));

@@ -164,7 +164,7 @@ export const workbench = [
       const byRun = await background(dot);
       assert.notEqual(byRun, byMetric);
       assert.equal(await stroke(), byRun);
-      for (const [place, most] of [[`experiments/${search()}`, 230], ['experiments', 145]]) {
+      for (const [place, most] of [[`experiments/${search()}`, 245], ['experiments', 170]]) {
         await open(place);
         await page.locator('figure[data-panel="loss"] canvas').waitFor();
         const top = await page.$eval('figure.chart', (figure) => figure.getBoundingClientRect().top);

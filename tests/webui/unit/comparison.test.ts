@@ -1,9 +1,10 @@
 // Rows of the comparison table.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestPlace, configSections, metricRow, missingText, objectiveRow, onlyDiffering, rowsOf, sections, sharedStart, leaderText, type Row } from '../../../webui-static/src/compare/rows';
+import { asChosen, steadilyRanked } from '../../../webui-static/src/compare/order';
+import { bestPlace, configSections, metricRow, missingText, objectiveRow, onlyDiffering, rowsOf, sections, leaderText, type Row } from '../../../webui-static/src/compare/rows';
 import { withRow, type Subject } from '../../../webui-static/src/compare/subjects';
-import { metricColumn } from '../../../webui-static/src/format';
+import { metricColumn, sharedStart } from '../../../webui-static/src/format';
 import type { Run } from '../../../webui-static/src/workbench/runs';
 
 const told = ({ cells }: Row): string[] => cells.map(({ text, difference }) => `${text} ${difference}`.trim());
@@ -140,3 +141,25 @@ test('the beginning that all names share is whole words, and leaves something of
   assert.equal(sharedStart(['some name', 'other name']), '');
   assert.equal(sharedStart([]), '');
 });
+
+// Trials by id with their best values, which may be missing.
+const runsOf = (values: Record<number, number | undefined>): Run[] =>
+  Object.entries(values).map(([id, value]) => ({ kind: 'trial', id: Number(id), trial: { id: Number(id), searcherMetricValue: value } }) as unknown as Run);
+const idsOf = (runs: readonly Run[]): number[] => runs.map(({ id }) => id);
+
+test('the best run comes first, and reports do not move columns that are being read', () => {
+  const loss = { metric: 'loss', smallerIsBetter: true };
+  const first = steadilyRanked([], runsOf({ 1: 0.5, 2: 0.4, 3: undefined }), loss);
+  assert.deepEqual(idsOf(first), [2, 1, 3]);
+  // The run that had no value takes its place.
+  const second = steadilyRanked(first, runsOf({ 1: 0.5, 2: 0.4, 3: 0.45 }), loss);
+  assert.deepEqual(idsOf(second), [2, 3, 1]);
+  const third = steadilyRanked(second, runsOf({ 1: 0.1, 2: 0.4, 3: 0.2 }), loss);
+  assert.deepEqual(third.map(({ id, trial }) => [id, trial?.searcherMetricValue]), [[2, 0.4], [3, 0.2], [1, 0.1]]);
+  // Other runs are ranked anew.
+  assert.deepEqual(idsOf(steadilyRanked(third, runsOf({ 1: 0.1, 3: 0.2 }), loss)), [1, 3]);
+  assert.deepEqual(idsOf(steadilyRanked(third, runsOf({ 1: 0.1, 2: 0.4, 4: 0.3 }), { ...loss, smallerIsBetter: false })), [2, 4, 1]);
+});
+
+test('a chosen baseline comes before pinned runs, the others keep the order of the table', () =>
+  assert.deepEqual(idsOf(asChosen(runsOf({ 1: 0.5, 2: 0.4, 3: 0.3, 4: 0.2 }), [4, 2], 3)), [3, 4, 2, 1]));

@@ -1,7 +1,8 @@
 // Values at the pointer of a chart, and labels at the ends of its curves.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { areGathered, clearest, labeled, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
+import { shortNames } from '../../../webui-static/src/charts/Legend';
+import { clearest, labeled, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -85,7 +86,7 @@ test('labels beside a plot are lines of text near the ends of their curves, with
   assert.deepEqual(spread([], 200), []);
 });
 
-test('labels beside the plot are in the order of the ends, without any if these are at one point', () => {
+test('labels beside the plot are in the order of the ends, also if these are at one point', () => {
   const ends = [
     { text: '1', x: 300, y: 40 },
     { text: '4', x: 294, y: 40, before: 30 },
@@ -101,8 +102,7 @@ test('labels beside the plot are in the order of the ends, without any if these 
     'curves do not move them',
   );
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
-  assert.equal(placedLabels(together, 300, 200, () => true).length, 0);
-  assert.equal(placedLabels([{ text: 'a', x: 300, y: 10 }, ...together], 300, 200, () => true).length, 5);
+  assert.deepEqual(placedLabels(together, 300, 200, () => true).map(({ text, middle }) => [text, middle]), [['0', 62.75], ['1', 74.75], ['2', 86.75], ['3', 98.75]]);
 });
 
 test('a curve that ends within the plot has its label close to the end, where it covers nothing, without a line', () => {
@@ -125,10 +125,10 @@ test('a label without a place at its end is on its curve, where it covers no oth
   // The first point is too near the edge for its text.
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }]), [['1', 200, 50, false]]);
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
-  const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 }));
+  const out = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 250, isOut: true }));
   assert.deepEqual(placedLabels([{ text: '1', x: 300, y: 250, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
   const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
-  assert.deepEqual(of(together, isHigh), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
+  assert.deepEqual(of(out), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
 });
@@ -150,16 +150,7 @@ test('a trial has one label, at the end of its validation or of its longest curv
   assert.equal(roomFor(['1', '123456789']), 0);
 });
 
-test('curves that end at one point have their labels where each is farthest from the others', () => {
-  const at = (x: number, y: number) => ({ x, y });
-  const ends = [at(300, 100), at(299, 101), at(300, 102), at(290, 100)];
-  assert.ok(areGathered(ends));
-  assert.ok(!areGathered(ends.slice(1)));
-  assert.ok(!areGathered([...ends, at(300, 50)]));
-  // A column of eight labels is 96 pixels high.
-  const column = Array.from({ length: 8 }, (_, place) => at(300, 100 + 2 * place));
-  assert.ok(areGathered(column));
-  assert.ok(!areGathered([...column.slice(1), at(300, 125)]));
+test('a label on a curve is where the curve is farthest from the others', () => {
   // All are apart enough in the last two columns, of which the later one comes first.
   const heights = [[10, 20, 30], [10, 40, 70], [10, 60, 110], [10, 60, 150]];
   assert.deepEqual(clearest(heights, 0), [3, 2, 1, 0]);
@@ -167,4 +158,11 @@ test('curves that end at one point have their labels where each is farthest from
   // A curve that has not begun, or is alone.
   assert.deepEqual(clearest([[10, undefined], [10, 30], [10, 90]], 1), [2, 1]);
   assert.deepEqual(clearest([[undefined, 5], [10, 11]], 0), [1]);
+});
+
+test('the key beside a table has ids, with what the names differ in if that fits into a line', () => {
+  const named = (count: number) => Array.from({ length: count }, (_, at) => ({ name: `vit lr=0.00${at}`, tag: String(at) }));
+  assert.deepEqual(shortNames(named(2)), ['0 lr=0.000', '1 lr=0.001']);
+  assert.deepEqual(shortNames(named(8)), ['0', '1', '2', '3', '4', '5', '6', '7']);
+  assert.deepEqual(shortNames([{ name: 'trial 7', tag: '7' }, { name: 'trial 12', tag: '12' }]), ['7', '12']);
 });

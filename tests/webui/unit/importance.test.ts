@@ -16,13 +16,16 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
-test('a number that the metric follows has a trend in its direction, a choice has none', () => {
-  const trends = (all: Trial[]) => new Map(importance(all, dimensions(all)).map((one) => [one.name, one.trend]));
-  const found = trends(trials);
-  assert.ok((found.get('lr') ?? 0) > 0.9 && Math.abs(found.get('noise') ?? 1) < 0.2, JSON.stringify([...found]));
-  assert.equal(found.get('act'), 0);
-  const falling = trends(trials.map((trial) => ({ ...trial, searcherMetricValue: 1 / (1 + (trial.hparams as { lr: number }).lr) })));
-  assert.equal(falling.get('lr')?.toFixed(6), '-1.000000');
+test('a number that the metric follows has the values of its best trials; a choice, or one without effect, has none', () => {
+  const best = (all: Trial[], smallerIsBetter?: boolean) => new Map(importance(all, dimensions(all), smallerIsBetter).map((one) => [one.name, one.best]));
+  // The sixth part of `lr` costs as much as another `act`.
+  const found = best(trials);
+  assert.deepEqual(found.get('lr'), [0, 15 / 60]);
+  assert.deepEqual([found.get('act'), found.get('noise')], [undefined, undefined]);
+  assert.deepEqual(best(trials, false).get('lr')?.[1], 59 / 60);
+  // The best value is in the middle.
+  const middle = trials.map((trial) => ({ ...trial, searcherMetricValue: ((trial.hparams as { lr: number }).lr - 0.5) ** 2 }));
+  assert.deepEqual(best(middle).get('lr'), [24 / 60, 35 / 60]);
 });
 
 test('trials without a hyperparameter do not count for its importance; too few with it leave it out', () => {

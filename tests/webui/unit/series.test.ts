@@ -206,16 +206,17 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
   const parts = toBands(panel, () => ({ place: 0, label: 'a' })).series;
   assert.deepEqual(parts.map(({ label, y, isPartial }) => [label, y, isPartial]), [
     ['a · validation (3)', [3, 5], undefined],
-    ['a, some ended · validation (3)', [5, 4, 6], true],
+    ['a, some ended · validation (3)', [4, 6], true],
   ]);
-  assert.equal(parts[1]?.x[0], parts[0]?.x[1], 'they meet');
-  // The point where they meet has one value at the pointer.
   const x = [...new Set(parts.flatMap((one) => one.x))];
   const table = parts.map((one) => x.map((at) => one.y[one.x.indexOf(at)]));
   const labels = (at: number): string[] => hoverRows([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).map(({ label }) => label);
   assert.deepEqual(labels(1), ['a']);
   assert.deepEqual(labels(2), ['a, some ended']);
   assert.deepEqual(whole(parts).map(({ x, y }) => [x.length, y]), [[4, [3, 5, 4, 6]]]);
+  // A line between means of other runs would look like a change of the metric.
+  const ending = toBands(panelOf(...[5, 5, 5, 4, 3].map((count, at) => curve(at, 'validation', Array(count).fill(at)))), () => ({ place: 0, label: 'a' })).series;
+  assert.deepEqual(ending.map(({ x, y }) => [x, y]), [[[0, 1, 2], [2, 2, 2]], [[3, 3.5, 4], [1.5, null, 1]]]);
 });
 
 test('of small groups the runs are drawn, in the color of their group, instead of a band', () => {
@@ -245,17 +246,15 @@ const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label:
 
 test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
   const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
-  // One run: a tenth of the axis, and only if that is little of all values.
   const steep = [20, ...falling.slice(1)];
-  assert.equal(focusOf({ series: [run(1, falling)] }), undefined);
-  assert.deepEqual(focusOf({ series: [run(1, steep)] }), { range: [0.2, 5], beyond: 20 });
-  assert.deepEqual(focusOf({ series: [run(1, steep.map((value) => -value))] }), { range: [-5, -0.2], beyond: -20 });
+  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 4], beyond: 9 });
+  assert.deepEqual(focusOf({ series: [run(1, steep.map((value) => -value))] }), { range: [-4, -0.2], beyond: -20 });
   // Runs whose last values are near each other: up to two tenths.
   const near = falling.map((value) => value + 0.1);
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 4.1], 9.1]);
-  // A chart that was cropped stays so with points that gain less, and a whole one whole.
-  const less = { series: [run(1, [14, ...falling.slice(1)])] };
+  // A chart that is watched stays cropped with points that gain less, and a whole one whole.
+  const less = { series: [run(1, [6, ...falling.slice(1)])] };
   assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
   assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf({ series: [run(1, steep)] }, undefined, 0, before) !== undefined), [true, true, false]);
   // Runs with other last values: no more than needed.
@@ -295,7 +294,9 @@ test('learning rates whose peaks are wide apart have a logarithmic axis, from be
   const rates = [run(1, [0, 0.008, 0]), run(2, [0.0001, 0.0004, null])];
   assert.deepEqual(rateRange({ name: 'lr', series: rates }), [0.0001, 0.008]);
   assert.deepEqual(rateRange({ name: 'optimizer/learning_rate', series: rates.slice(0, 1), behind: rates.slice(1) }), [0.0001, 0.008]);
-  assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), low: [0.0001], high: [0.002] }] }), [0.000025, 0.002], 'a band');
+  const band = { low: [0.00001], high: [0.002] };
+  assert.equal(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), ...band }] }), undefined, 'the lower edge of a band');
+  assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), ...band }, run(2, [0.0001])] }), [0.000025, 0.002], 'means');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), run(2, [0.002])] }), undefined, 'near each other');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0, 0.001])] }), undefined, 'one run');
   for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);

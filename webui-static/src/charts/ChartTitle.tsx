@@ -5,7 +5,6 @@ import { counted, digits, metric } from '../format';
 import type { ChartProps } from './plot';
 import type { Focus } from './focus';
 import { coinciding, isBanded, isBelow, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
-import { Swatch } from '../components/Swatch';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
 import { onAxis, titleOf, type Panel, type Series } from './series';
@@ -67,22 +66,7 @@ interface Props extends ChartProps {
   focus: Focus | undefined;
   rates: [number, number] | undefined; // the range of a logarithmic axis without a choice of the user
   steady: number; // the smoothing of curves that are noisy; 0 without
-  unlabeled: readonly number[]; // places of the curves without a label in the plot
   canvas: () => HTMLCanvasElement | undefined;
-}
-
-// The names of the curves without a label in the plot, with their colors.
-function Unlabeled({ places, tags, colors }: { places: readonly number[]; tags: readonly string[]; colors: readonly string[] }) {
-  return (
-    <span class="unlabeled" title="Curves without room for a label in the plot">
-      {[...places].sort((a, b) => a - b).map((place) => (
-        <span key={place}>
-          <Swatch color={colors[place] ?? ''} />
-          {tags[place]}
-        </span>
-      ))}
-    </span>
-  );
 }
 
 // The ids of few curves, "14, 15, 16", or else their number.
@@ -101,7 +85,7 @@ function bestText(panel: Panel, { axis }: ChartProps['look'], smallerIsBetter: b
   return at === own.y.length - 1 ? 'the best' : `best ${shown(own.y[at] ?? NaN)} at ${onAxis(axis, own.x[at] ?? 0)}`;
 }
 
-export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, unlabeled, canvas, colors = [], tags = [] }: Props) {
+export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, rates, steady, canvas, colors = [], tags = [] }: Props) {
   const { series } = panel;
   const groups = keyedGroups(panel);
   // The values of one trial are in the title, those of several at the pointer.
@@ -146,7 +130,6 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
             {same.map((set) => coincidingText(set, having, isBanded(panel) ? 'means' : 'curves', tags)).join(' and ')} coincide
           </span>
         )}
-        {unlabeled.length > 0 && <Unlabeled places={unlabeled} tags={tags} colors={colors} />}
       </span>
       <PanelTools panel={panel} axis={look.axis} canvas={canvas} />
     </figcaption>

@@ -97,7 +97,7 @@ function levelTexts(all: readonly number[]): string[] {
 }
 
 // The colors from the lowest to the highest values, with the levels between them.
-function Key({ name, all, smallerIsBetter, left }: { name: string; all: readonly number[]; smallerIsBetter: boolean; left: number }) {
+function Key({ name, all, smallerIsBetter, left, hasBlanks }: { name: string; all: readonly number[]; smallerIsBetter: boolean; left: number; hasBlanks: boolean }) {
   const texts = levelTexts(all);
   const y = HEIGHT - 28;
   return (
@@ -108,6 +108,11 @@ function Key({ name, all, smallerIsBetter, left }: { name: string; all: readonly
       <text class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT}>
         a fifth of the trials in each
       </text>
+      {hasBlanks && (
+        <text class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT + 13}>
+          blank: no trial nearby
+        </text>
+      )}
       {Array.from({ length: all.length + 1 }, (_, at) => (
         <rect key={at} class={`contour key shade-${smallerIsBetter ? at : all.length - at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
       ))}
@@ -129,6 +134,7 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
   });
   const grid = surface(scored, COLUMNS, ROWS, FINER);
   const { values } = grid;
+  const unknown = unknownParts(grid);
   const painting = usePainting(trials, smallerIsBetter);
   const all = levelsOf(trials, smallerIsBetter);
   const yTicks = ticks(y, Y_TICKS);
@@ -149,7 +155,7 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
               .join('')}
           />
         ))}
-        <path class="contour-unknown" d={unknownParts(grid).map((part) => `M${part.map(([x1, y1]) => `${along(x1).toFixed(1)},${up(y1).toFixed(1)}`).join('L')}Z`).join('')} />
+        <path class="contour-unknown" d={unknown.map((part) => `M${part.map(([x1, y1]) => `${along(x1).toFixed(1)},${up(y1).toFixed(1)}`).join('L')}Z`).join('')} />
         <line class="axis" x1={side} x2={width - 12} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
         <line class="axis" x1={side} x2={side} y1={TOP} y2={HEIGHT - BOTTOM} />
         {yTicks.map((tick) => (
@@ -168,7 +174,7 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
         <text class="axis-name" x={(side + width) / 2} y={HEIGHT - BOTTOM + 32} text-anchor="middle">
           {nameOf(x)}
         </text>
-        <Key name={name} all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} />
+        <Key name={name} all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} hasBlanks={unknown.length > 0} />
         <Dots all={scored} painting={painting} along={along} up={up} />
       </svg>
     </div>

@@ -11,18 +11,20 @@ import { step } from './surface';
 // Smaller shares would be shown as 0%. A larger one makes a choice more telling in a map than a range.
 const MIN_SHARE = 0.005;
 const TELLING_SHARE = 0.1;
+const EDGE_DIGITS = 2;
 // Shares of fewer runs change with each further one.
 const FEW = 20;
 
-// Least rank correlation that is shown: that of few runs differs from 0 by chance.
-const CLEAR_TREND = 0.4;
-
-const trendText = (trend: number, smallerIsBetter: boolean): string =>
-  Math.abs(trend) < CLEAR_TREND ? '' : trend > 0 === smallerIsBetter ? 'smaller is better' : 'larger is better';
+// Not the direction in which the metric becomes better: the best value of a learning rate is seldom the largest one.
+function bestText(best: readonly [number, number] | undefined): string {
+  if (!best) return '';
+  const [low, high] = best.map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
+  return `best fifth: ${low === high ? low : `${low} – ${high}`}`;
+}
 
 // `isSettled`: runs that have not ended are left out, as in the map.
 export function ImportanceBars({ trials, all, isSettled, smallerIsBetter }: { trials: Trial[]; all: Dimension[]; isSettled: boolean; smallerIsBetter: boolean }) {
-  const found = importance(trials, all);
+  const found = importance(trials, all, smallerIsBetter);
   const count = trials.filter((trial) => metricOf(trial) !== undefined).length;
   const telling = found.filter(({ share }) => share >= MIN_SHARE);
   const silent = found.filter((one) => !telling.includes(one));
@@ -53,7 +55,7 @@ export function ImportanceBars({ trials, all, isSettled, smallerIsBetter }: { tr
                 <span>{one.name}</span>
                 <progress max={1} value={one.share} aria-label={`Importance of ${one.name}`} />
                 <span>{percent(one.share)}</span>
-                <span class="quiet">{trendText(one.trend, smallerIsBetter)}</span>
+                <span class="quiet">{bestText(one.best)}</span>
               </li>
             ))}
           </ul>
@@ -67,7 +69,6 @@ export function ImportanceBars({ trials, all, isSettled, smallerIsBetter }: { tr
 // Numbers are rounded if one has more characters.
 const LONG_NUMBER = 8;
 
-const EDGE_DIGITS = 2;
 const MEAN_DIGITS = 4;
 
 // The boundary of a cell, in the units of the dimension.

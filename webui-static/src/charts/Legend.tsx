@@ -5,7 +5,8 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
-import { counted, metric, digits } from '../format';
+import { hovered } from '../workbench/selection';
+import { counted, metric, digits, sharedStart } from '../format';
 import { deviationText, placesOf, type Spread } from '../workbench/groups';
 import { idBeside } from './ends';
 import type { Curve } from './Metrics';
@@ -52,20 +53,33 @@ function spreadText({ mean, deviation }: Spread): string {
   return `${places === undefined ? metric(mean) : mean.toFixed(places)} ± ${deviationText(deviation)}`;
 }
 
-// Trials without a curve have no entry.
-export function TrialKey({ curves, panels }: { curves: readonly Curve[]; panels: readonly Panel[] }) {
+// Characters of a key that fits into one line beside a table, and those that an entry takes besides its text.
+const LINE_CHARACTERS = 105;
+const ENTRY_CHARACTERS = 5;
+
+// The texts of a key beside a table: the ids, as in the charts, with what the names differ in if that fits into a line.
+export function shortNames(curves: readonly Pick<Curve, 'name' | 'tag'>[]): string[] {
+  const start = sharedStart(curves.map(({ name }) => name));
+  const texts = curves.map(({ name, tag = '' }) => (idBeside(name, tag) === '' ? tag : `${tag} ${name.slice(start.length)}`));
+  const fits = texts.reduce((sum, { length }) => sum + length + ENTRY_CHARACTERS, 0) <= LINE_CHARACTERS;
+  return fits ? texts : curves.map(({ name, tag }) => tag ?? name);
+}
+
+// Trials without a curve have no entry. `beside`: a table has their names.
+export function TrialKey({ curves, panels, beside = false }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean }) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
+  const short = beside ? shortNames(known) : [];
   return (
     <Lines
       label="Trials shown"
-      entries={known.map(({ id, name, tag, color }) => (
-        <li key={id}>
+      entries={known.map(({ id, name, tag, color }, at) => (
+        <li key={id} onPointerEnter={() => (hovered.value = id)} onPointerLeave={() => (hovered.value = undefined)}>
           <Swatch color={color} />{' '}
           <a href={paths.trial(id)} title={name}>
-            <Name text={name} />
+            {short[at] ?? <Name text={name} />}
           </a>
-          <span class="quiet"> {idBeside(name, tag)}</span>
+          {!beside && <span class="quiet"> {idBeside(name, tag)}</span>}
         </li>
       ))}
     />
@@ -82,7 +96,7 @@ export interface GroupKeyProps {
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
 export function GroupKey({ names, colors, best, metricName, few, beside }: GroupKeyProps & { beside: boolean }) {
-  const note = few ? 'thick: mean · thin: runs' : 'line: mean, dashed where some runs have no data · band: ± standard deviation';
+  const note = few ? 'thick: mean · thin: runs' : 'mean ± standard deviation · dashed: not of all runs';
   return (
     <Lines
       label="Groups shown"

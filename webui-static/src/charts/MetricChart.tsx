@@ -117,7 +117,7 @@ function followSize(element: HTMLElement, plot: uPlot, width: () => number, look
 }
 
 // The plot in an element. It is made again with a new shape, and keeps the place of the pointer then.
-function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>, unlabeled: Signal<readonly number[]>): { host: { current: HTMLDivElement | null }; plot: { current: uPlot | undefined } } {
+function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { current: HTMLDivElement | null }; plot: { current: uPlot | undefined } } {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>();
   const pointer = useRef<{ left: number; top: number }>(); // in a plot that is made again
@@ -134,7 +134,6 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>, unlabeled: Sign
         { ...latest.current, zoom: (from, to) => latest.current.zoom(from, to) },
         width(),
         (at) => (hover.value = at),
-        (places) => places.join() !== unlabeled.value.join() && (unlabeled.value = places),
         () => latest.current,
       ),
       toData(latest.current),
@@ -171,6 +170,11 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>, unlabeled: Sign
 // The part of the values that is in sight; undefined for all of them.
 function useFocus({ panel, look, smallerIsBetter }: ChartProps, pale: readonly Series[]): Focus | undefined {
   const before = useRef<Before>('first');
+  // Other runs are another chart.
+  const shown = panel.series.map(({ trial }) => trial).join();
+  const known = useRef(shown);
+  if (known.current !== shown) before.current = 'first';
+  known.current = shown;
   const isWhole = look.log || look.whole || panel.range !== undefined;
   const focus = useMemo(
     () => (isWhole ? undefined : focusOf(withRuns(panel, pale), smallerIsBetter, look.smoothing, before.current)),
@@ -196,12 +200,11 @@ export function MetricChart(props: ChartProps) {
   const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);
   const focus = useFocus({ ...props, look }, pale);
   const hover = useSignal<Hover | undefined>(undefined);
-  const unlabeled = useSignal<readonly number[]>([]);
-  const { host, plot } = usePlot({ ...props, look, focus, rates, isBelow: rates !== undefined && isBelow(panel, rates), pale }, hover, unlabeled);
+  const { host, plot } = usePlot({ ...props, look, focus, rates, isBelow: rates !== undefined && isBelow(panel, rates), pale }, hover);
   const range = `${panel.series[0]?.steps[0]}-${panel.series[0]?.steps.slice(-1)[0]}`;
   return (
     <figure class="chart" aria-label={summary(panel)} data-panel={panel.name} data-range={range}>
-      <ChartTitle {...props} focus={focus} rates={rates} steady={steady} unlabeled={unlabeled.value} canvas={() => plot.current?.ctx.canvas} />
+      <ChartTitle {...props} focus={focus} rates={rates} steady={steady} canvas={() => plot.current?.ctx.canvas} />
       {isPoint(panel) ? (
         <PointValues {...props} />
       ) : (

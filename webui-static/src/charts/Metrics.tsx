@@ -107,7 +107,7 @@ interface Props {
   single?: boolean; // the page is about one trial
   ended: boolean;
   system?: boolean; // show system metrics instead of training metrics
-  keyed?: boolean; // show the key of the trials
+  keyed?: boolean; // the key has the names of the trials, which no table beside has
   groups?: Groups | undefined; // draw their means
   objective?: { metric: string; smallerIsBetter: boolean } | undefined; // its metric has the first panel
   lead?: ComponentChildren; // at the left of the row above the charts
@@ -347,7 +347,7 @@ export function Metrics(props: Props) {
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
       {panels.length > 0 && groups && <GroupKey {...groups} beside={!keyed} />}
-      {panels.length > 0 && !groups && keyed && curves.length > 1 && <TrialKey curves={curves} panels={panels} />}
+      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}
       {sections.map((section) => (

@@ -23,37 +23,64 @@ function positions(all: readonly Series[]): number[] {
   return Array.from({ length: MAX_POSITIONS }, (_, at) => every[Math.round(at * step)] ?? 0);
 }
 
-// The mean curve of a group with its band, where at least half of the runs have values: with fewer it would jump from run
-// to run. The part where some runs have ended is a curve of its own: it may jump there.
-function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[] {
+interface Point {
+  x: number;
+  step: number;
+  count: number; // runs with a value
+  y: number | null;
+  low: number | null;
+  high: number | null;
+}
+
+// The mean with its band at each position, where at least half of the runs have values: with fewer it would jump from run to
+// run.
+function meansOf(all: readonly Series[], hasBand: boolean): Point[] {
   const first = all[0] as Series;
-  const x = positions(all);
-  // Batches of the positions, by the first curve.
-  const steps = x.map((at) => Math.round(valueAt({ ...first, y: first.steps }, at) ?? first.steps[first.steps.length - 1] ?? 0));
-  const out: Required<Pick<Series, 'y' | 'low' | 'high'>> = { y: [], low: [], high: [] };
-  for (const at of x) {
-    const values = all.map((one) => valueAt(one, at)).filter((value) => value !== undefined);
+  return positions(all).map((x) => {
+    // Batches of the positions, by the first curve.
+    const step = Math.round(valueAt({ ...first, y: first.steps }, x) ?? first.steps[first.steps.length - 1] ?? 0);
+    const values = all.map((one) => valueAt(one, x)).filter((value) => value !== undefined);
     const own = 2 * values.length >= all.length ? spreadOf(values) : undefined;
     const edges = hasBand ? own : undefined;
-    out.y.push(own ? own.mean : null);
-    // No further than the values: a learning rate has no band below zero.
-    out.low.push(edges ? Math.max(Math.min(...values), edges.mean - edges.deviation) : null);
-    out.high.push(edges ? Math.min(Math.max(...values), edges.mean + edges.deviation) : null);
-  }
-  const firstEnd = Math.min(...all.map((one) => one.x[one.x.length - 1] ?? Infinity));
-  const later = x.findIndex((at) => at > firstEnd);
-  const part = (from: number, to: number | undefined, note = ''): Series => ({
-    ...first,
-    label: `${group.label}${note} · ${first.group} (${all.length})`,
-    place: group.place,
-    x: x.slice(from, to),
-    y: out.y.slice(from, to),
-    low: out.low.slice(from, to),
-    high: out.high.slice(from, to),
-    steps: steps.slice(from, to),
+    return {
+      x,
+      step,
+      count: values.length,
+      y: own ? own.mean : null,
+      // No further than the values: a learning rate has no band below zero.
+      low: edges ? Math.max(Math.min(...values), edges.mean - edges.deviation) : null,
+      high: edges ? Math.min(Math.max(...values), edges.mean + edges.deviation) : null,
+    };
   });
-  if (later < 1 || (out.y[later] ?? null) === null) return [part(0, undefined)];
-  return [part(0, later), { ...part(later - 1, undefined, ', some ended'), isPartial: true }];
+}
+
+const between = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : (a + b) / 2);
+
+// With gaps of the mean where the number of runs changes: a line over it would look like a change of the metric.
+const withGaps = (points: readonly Point[]): Point[] =>
+  points.flatMap((point, at) => {
+    const last = points[at - 1];
+    if (!last || last.count === point.count) return [point];
+    return [{ ...point, x: (last.x + point.x) / 2, y: null, low: between(last.low, point.low), high: between(last.high, point.high) }, point];
+  });
+
+// The mean curve of a group. The part where some runs have ended is a curve of its own.
+function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[] {
+  const points = meansOf(all, hasBand);
+  const firstEnd = Math.min(...all.map((one) => one.x[one.x.length - 1] ?? Infinity));
+  const part = (own: readonly Point[], note = ''): Series => ({
+    ...(all[0] as Series),
+    label: `${group.label}${note} · ${all[0]?.group} (${all.length})`,
+    place: group.place,
+    x: own.map(({ x }) => x),
+    y: own.map(({ y }) => y),
+    low: own.map(({ low }) => low),
+    high: own.map(({ high }) => high),
+    steps: own.map(({ step }) => step),
+  });
+  const later = points.findIndex(({ x }) => x > firstEnd);
+  if (later < 1 || (points[later]?.y ?? null) === null) return [part(points)];
+  return [part(points.slice(0, later)), { ...part(withGaps(points.slice(later)), ', some ended'), isPartial: true }];
 }
 
 // The curves of a panel, with those in one whose mean has two parts.
@@ -61,7 +88,7 @@ export const whole = (series: readonly Series[]): Series[] =>
   series.flatMap((one) => {
     if (one.isPartial) return [];
     const more = series.find(({ isPartial, place, group }) => isPartial && place === one.place && group === one.group);
-    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later.slice(1)];
+    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later];
     return more ? { ...one, x: joined(one.x, more.x), y: joined(one.y, more.y), low: joined(one.low ?? [], more.low), high: joined(one.high ?? [], more.high) } : one;
   });
 

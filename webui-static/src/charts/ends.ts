@@ -20,10 +20,6 @@ const JOINED = 4;
 const CLOSE = 7;
 const CLOSER = 3;
 const DIAGONAL = 10;
-// This many curves that end in this part of the room of their labels have these where they are apart, or none: a column of
-// labels would order noise.
-const COINCIDING = 4;
-const COINCIDENT = 1 / 5;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
@@ -53,12 +49,6 @@ export interface Label extends End {
   left: number; // of the text
   middle: number;
   isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it
-}
-
-// Whether these ends, COINCIDING or more of them, are close to one point.
-export function areGathered(ends: readonly { y: number }[]): boolean {
-  const heights = ends.map(({ y }) => y);
-  return ends.length >= COINCIDING && Math.max(...heights) - Math.min(...heights) <= COINCIDENT * LINE * ends.length;
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
@@ -153,8 +143,8 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
 
 // Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, or on their
 // curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
-// name that one. So have those that end at the right edge, but out of sight or with many others at one point. Curves
-// without such a place have no label.
+// name that one. So have those that end at the right edge, but out of sight. Curves without such a place have no
+// label.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -162,8 +152,7 @@ export function placedLabels<T extends End>(
   covers: Covers<T> = () => false,
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
-  const atEdge = ends.filter(({ x, isOut }) => x >= width - EDGE && !isOut);
-  const beside = areGathered(atEdge) ? [] : atEdge;
+  const beside = ends.filter(({ x, isOut }) => x >= width - EDGE && !isOut);
   const layout: Layout<T> = { placed: besidePlot(beside, width, height), width, height, covers };
   for (const end of ends.filter((one) => !beside.includes(one))) {
     const isClose = !end.isOut && end.x < width - EDGE;
@@ -231,8 +220,8 @@ function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
-// `tags` and `colors` are by place. Returns the places of the curves without a label, or undefined while one is pointed at.
-export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): number[] | undefined {
+// `tags` and `colors` are by place.
+export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   const found = panel.series.flatMap(({ place, group }, at) => {
@@ -277,5 +266,4 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.fillText(label.text, label.left, label.middle);
   }
   ctx.restore();
-  return ends.some(isQuiet) ? undefined : ends.map(({ place }) => place).filter((place) => !labels.some((label) => label.place === place));
 }

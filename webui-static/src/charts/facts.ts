@@ -76,12 +76,12 @@ export const judged = ({ series }: Pick<Panel, 'series'>): Series | undefined =>
 const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 
-// The range of a logarithmic axis for the learning rates of several runs, or of the bands of groups, whose peaks are wide
-// apart; undefined for others.
+// The range of a logarithmic axis for the learning rates of several runs, or for the means of groups, whose peaks are wide
+// apart; undefined for others. The lower edge of a band, a mean without its deviation, may be at any small value.
 export function rateRange({ name, series, behind = [] }: Panel): [number, number] | undefined {
   if (!RATE.test(name)) return undefined;
   const peakOf = (y: readonly (number | null)[]): number => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
-  const peaks = [...series, ...behind].flatMap(({ y, low = y, high = y }) => [peakOf(low), peakOf(high)]).filter((peak) => peak > 0);
+  const peaks = [...series, ...behind].flatMap(({ y, high = y }) => [peakOf(y), peakOf(high)]).filter((peak) => peak > 0);
   const [low, high] = [Math.min(...peaks), Math.max(...peaks)];
   return isWide(low, high) ? [low / BELOW, high] : undefined;
 }

@@ -10,10 +10,9 @@ export interface Focus {
 }
 
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
-// curves fill a third of the plot. One run has nothing to be told from.
+// curves fill a third of the plot.
 const STEPS_OF_AXIS = 20;
 const STEPS = 4;
-const STEPS_OF_ONE = 2;
 const FILLED = 1 / 3;
 // Curves that reach this part of the x axis end at its end.
 const LONG = 0.8;
@@ -23,12 +22,10 @@ const EARLY = 0.2;
 const LATER = 0.6;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
 const NEAR_FIRST = 0.25;
-// A range that is larger than this part of the whole one gains too little. A chart with new points stays as it is beyond
-// that: cropped up to the larger part, whole from the smaller one on.
-const LEAST_GAIN = { first: 0.6, cropped: 0.8, whole: 0.4 };
-// One run, which is not compared, is cropped if the range becomes this much smaller than that of several.
-const GAIN_OF_ONE = 0.5;
-export type Before = keyof typeof LEAST_GAIN;
+// A range that is larger than this part of the whole one gains too little.
+const LEAST_GAIN = 0.6;
+// A chart that is watched stays as it is with new points.
+export type Before = 'first' | 'cropped' | 'whole';
 // Curves with fewer points are all in sight. Until one curve has DECISIVE_POINTS, each new point may change whether the chart
 // is cropped.
 const LEAST_POINTS = 10;
@@ -76,18 +73,18 @@ export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.
 // that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
 export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
   const series = whole(parts);
-  if (!series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
+  if (before === 'whole' || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
   // A group that ends early, such as that of a failed run, would keep the others from being told apart.
   const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
   const later = [...lasting.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
-  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
-  const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]).slice(0, 1 + (isOne ? STEPS_OF_ONE : STEPS));
+  const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
   const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
-  if (!(high - low <= LEAST_GAIN[before] * (isOne ? GAIN_OF_ONE : 1) * (most - least)) || high === low || !series.every(comesFromFirst(found))) return undefined;
+  const isMuch = before === 'cropped' ? high - low < most - least : high - low <= LEAST_GAIN * (most - least);
+  if (!isMuch || high === low || !series.every(comesFromFirst(found))) return undefined;
   return { range: found, beyond: most - high >= low - least ? most : least };
 }
 

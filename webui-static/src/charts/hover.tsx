@@ -49,8 +49,6 @@ export function hoverRows(
       const index = idxs[at + 1];
       const value = index == null ? undefined : data[at + 1]?.[index];
       if (index == null || value == null) return [];
-      // The other part of the mean has this point, too.
-      if (series.isPartial && data[0]?.[index] === series.x[0]) return [];
       return [{ at, label, value, raw: data[at + 1 + count]?.[index] ?? undefined }];
     })
     .sort((a, b) => b.value - a.value);

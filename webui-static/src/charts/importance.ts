@@ -11,7 +11,7 @@ export const MIN_TRIALS = 6;
 export interface Importance {
   name: string;
   share: number; // 0..1 of the metric's variance
-  trend: number; // rank correlation with the metric, -1..1; 0 for a choice of words
+  best: [number, number] | undefined; // the values of the best trials, if they are numbers that are close to each other
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
@@ -19,34 +19,30 @@ const mean = (values: readonly number[]): number => values.reduce((sum, one) => 
 interface Placed {
   at: number; // on the dimension
   value: number; // of the metric
+  trial: Trial;
 }
 
 // Metrics of the trials that have a value on the dimension, in the order of that.
 const placedOn = (dimension: Dimension, trials: readonly Trial[]): Placed[] =>
   trials
-    .map((trial) => ({ at: position(dimension, trial), value: metricOf(trial) }))
+    .map((trial) => ({ at: position(dimension, trial), value: metricOf(trial), trial }))
     .filter((one): one is Placed => one.value !== undefined && Number.isFinite(one.at))
     .sort((a, b) => a.at - b.at);
 
-// Ranks of numbers; equal ones share the mean of theirs.
-function ranksOf(values: readonly number[]): number[] {
-  const sorted = [...values].sort((a, b) => a - b);
-  const [first, last] = [new Map<number, number>(), new Map<number, number>()];
-  sorted.forEach((value, at) => {
-    if (!first.has(value)) first.set(value, at);
-    last.set(value, at);
-  });
-  return values.map((value) => ((first.get(value) ?? 0) + (last.get(value) ?? 0)) / 2);
-}
+// The part of the trials that is the best, at least BEST_TRIALS. Their values are close to each other on up to this part of the
+// dimension; on more of it they say nothing.
+const BEST_PART = 0.2;
+const BEST_TRIALS = 3;
+const CLOSE = 0.6;
 
-// Spearman's rank correlation of a number with the metric (The Proof and Measurement of Association, 1904).
-function trendOf(placed: readonly Placed[]): number {
-  const [at, value] = [ranksOf(placed.map((one) => one.at)), ranksOf(placed.map((one) => one.value))];
-  const [x, y] = [mean(at), mean(value)];
-  const sum = (of: (place: number) => number): number => placed.reduce((all, _, place) => all + of(place), 0);
-  const [offX, offY] = [(place: number): number => (at[place] ?? x) - x, (place: number): number => (value[place] ?? y) - y];
-  const spread = Math.sqrt(sum((place) => offX(place) ** 2) * sum((place) => offY(place) ** 2));
-  return spread > 0 ? sum((place) => offX(place) * offY(place)) / spread : 0;
+// The lowest and the highest value of the best trials.
+function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): [number, number] | undefined {
+  const sorted = [...placed].sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
+  const best = sorted.slice(0, Math.max(BEST_TRIALS, Math.round(BEST_PART * placed.length))).sort((a, b) => a.at - b.at);
+  const [first, last] = [best[0], best[best.length - 1]];
+  if (dimension.kind === 'words' || !first || !last || last.at - first.at > CLOSE) return undefined;
+  const valueOf = ({ trial }: Placed): number => Number(flatten(trial.hparams).get(dimension.name));
+  return [valueOf(first), valueOf(last)];
 }
 
 // The metrics in groups of similar values of the dimension.
@@ -63,7 +59,7 @@ function groups(placed: readonly Placed[]): number[][] {
 // Epsilon squared of a one-way analysis of variance (Kelley, An Unbiased Correlation Ratio Measure, 1935):
 // the share of variance between groups, corrected for chance. Most important first. A hyperparameter that fewer than
 // MIN_TRIALS trials have is left out.
-export function importance(trials: readonly Trial[], all: readonly Dimension[]): Importance[] {
+export function importance(trials: readonly Trial[], all: readonly Dimension[], smallerIsBetter = true): Importance[] {
   const values = trials.map(metricOf).filter((one): one is number => one !== undefined);
   if (values.length < MIN_TRIALS) return [];
   return all
@@ -80,7 +76,7 @@ export function importance(trials: readonly Trial[], all: readonly Dimension[]):
       }, 0);
       const free = own.length - found.length;
       const chance = free > 0 ? ((found.length - 1) * within) / free : total;
-      return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0, trend: dimension.kind === 'words' ? 0 : trendOf(placed) };
+      return { name: dimension.name, share: total > 0 ? Math.max(0, (total - within - chance) / total) : 0, best: bestOf(dimension, placed, smallerIsBetter) };
     })
     .sort((a, b) => b.share - a.share);
 }

@@ -309,9 +309,8 @@ function zoomed(plot: uPlot, zoom: ChartProps['zoom']): void {
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
 }
 
-// `hover` gets the values at the pointer, `unlabeled` the places of the curves for whose labels the plot has no room; `ranges`
-// are read at each drawing.
-export function options(props: ChartProps, width: number, hover: ShowHover, unlabeled: (places: number[]) => void, ranges: () => Ranges): uPlot.Options {
+// `hover` gets the values at the pointer; `ranges` are read at each drawing.
+export function options(props: ChartProps, width: number, hover: ShowHover, ranges: () => Ranges): uPlot.Options {
   const { panel, look, tags = [] } = props;
   const colors = colorsOf(props);
   const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
@@ -343,8 +342,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, unla
       draw: [
         (plot) => {
           drawBest(plot, props, colors, card);
-          const without = tagRoom > 0 ? drawEnds(plot, panel, tags, props.colors ?? [], card) : [];
-          if (without) unlabeled(without);
+          if (tagRoom > 0) drawEnds(plot, panel, tags, props.colors ?? [], card);
         },
       ],
       setSelect: [(plot) => zoomed(plot, props.zoom)],

@@ -32,7 +32,7 @@ export interface Series {
   steps: number[]; // batches of each point
   low?: (number | null)[]; // of a group of trials: mean minus and plus the deviation
   high?: (number | null)[];
-  isPartial?: boolean; // the later part of a mean, without the runs that end before; begins at the end of the other part
+  isPartial?: boolean; // the later part of a mean, without the runs that end before
 }
 
 export interface Panel {

@@ -5,9 +5,9 @@ import { Name } from '../components/Name';
 import { StateBadge } from '../components/notes';
 import { Swatch } from '../components/Swatch';
 import { useWidth } from '../components/width';
-import { counted } from '../format';
+import { counted, sharedStart } from '../format';
 import { experimentTitle } from '../workbench/runs';
-import { missingText, onlyDiffering, sharedStart, type Cell, type Row, type Section } from './rows';
+import { missingText, onlyDiffering, type Cell, type Row, type Section } from './rows';
 import type { Subject } from './subjects';
 
 // Name and id of a run, without the beginning `shared` by all names; below a trial the name and id of its experiment, if

@@ -1,19 +1,20 @@
 // The Compare panel of the workbench: values, configurations and code of the drawn runs side by side.
 import type { ComponentChildren } from 'preact';
+import { useRef } from 'preact/hooks';
 import { useQuery } from '../address';
 import { RUNS_BEAT_MS } from '../beat';
 import { useNow } from '../components/clock';
 import { DiffView } from '../components/DiffView';
 import { ErrorNote } from '../components/notes';
-import { isEnded } from '../format';
+import { isEnded, sharedStart } from '../format';
 import { useLive } from '../live';
-import { BEST } from '../workbench/columns';
-import { numberOf, type Run } from '../workbench/runs';
+import type { Run } from '../workbench/runs';
 import { readView } from '../workbench/view';
 import type { Objective } from '../workbench/Workbench';
 import { CodeCompare, OtherSide, Signs, useSides } from './CodeCompare';
 import { CompareTable } from './CompareTable';
-import { configSections, sections, leaderText, sharedStart } from './rows';
+import { asChosen, steadilyRanked } from './order';
+import { configSections, sections, leaderText } from './rows';
 import { idOf, loadSubjects, MAX_COMPARED, withRow, type Subject } from './subjects';
 
 const PARTS = ['Values', 'Configuration', 'Code'] as const;
@@ -93,21 +94,18 @@ function Tools({ part, all, children }: { part: (typeof PARTS)[number]; all: Sub
   );
 }
 
-// The runs from the best searcher metric on; those without one come last, equal ones in the order of the table.
-function ranked(drawn: readonly Run[], { smallerIsBetter }: Objective): Run[] {
-  const loss = (run: Run): number => {
-    const value = numberOf(run, BEST);
-    return value === undefined ? Infinity : smallerIsBetter ? value : -value;
-  };
-  return [...drawn].sort((a, b) => (loss(a) === loss(b) ? 0 : loss(a) - loss(b)));
-}
-
-// The chosen baseline, pinned runs, then the others in the order of the table. Without the first two the best runs come
-// first. The first one is the baseline.
-function compareOrder(drawn: readonly Run[], top: readonly number[], baseline: number, objective: Objective | undefined): Run[] {
-  if (!baseline && top.length === 0 && objective) return ranked(drawn, objective);
-  const ids = [baseline, ...top, ...drawn.map(({ id }) => id)];
-  return [...drawn].sort((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
+// The best runs come first unless a baseline is chosen or a run is pinned.
+function useOrder(drawn: readonly Run[], objective: Objective | undefined): Run[] {
+  const { query } = useQuery();
+  const held = useRef<{ runs: readonly Run[]; by: Objective | undefined }>({ runs: [], by: undefined });
+  const { top } = readView(query);
+  const baseline = Number(query.base);
+  if (baseline || top.length > 0 || !objective) return asChosen(drawn, top, baseline);
+  const { by } = held.current;
+  const isSame = by?.metric === objective.metric && by.smallerIsBetter === objective.smallerIsBetter;
+  const runs = steadilyRanked(isSame ? held.current.runs : [], drawn, objective);
+  held.current = { runs, by: objective };
+  return runs;
 }
 
 export interface Props {
@@ -119,7 +117,7 @@ export interface Props {
 
 export function Comparison({ drawn, colors, objective, format }: Props) {
   const { query } = useQuery();
-  const runs = compareOrder(drawn, readView(query).top, Number(query.base), objective).slice(0, MAX_COMPARED);
+  const runs = useOrder(drawn, objective).slice(0, MAX_COMPARED);
   const ids = (kind: Run['kind']): number[] => runs.filter((run) => run.kind === kind).map(({ id }) => id);
   const [experiments, trials] = [ids('experiment'), ids('trial')];
   const live = useLive(

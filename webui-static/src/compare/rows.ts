@@ -249,15 +249,3 @@ export function leaderText(all: readonly Subject[], smallerIsBetter: boolean, fo
 // Rows that differ, in the sections that have some.
 export const onlyDiffering = (all: readonly Section[]): Section[] =>
   all.map(({ name, rows }) => ({ name, rows: rows.filter(({ differs }) => differs) })).filter(({ rows }) => rows.length > 0);
-
-// The least characters of a beginning that is left out.
-const LEAST_SHARED = 4;
-
-// The beginning that all names share, in whole words; "" if it is short or a whole name.
-export function sharedStart(names: readonly string[]): string {
-  const [first = ''] = names;
-  let length = first.length;
-  for (const name of names) while (!name.startsWith(first.slice(0, length))) length--;
-  const start = /^.*[\s_/-]/.exec(first.slice(0, length))?.[0] ?? '';
-  return names.length > 1 && start.length >= LEAST_SHARED && names.every((name) => name.length > start.length) ? start : '';
-}

@@ -15,7 +15,7 @@ import { Empty } from '../components/Empty';
 import { Failure } from '../components/Failure';
 import { LogView } from '../log/LogView';
 import { Icon } from '../components/Icon';
-import { MarkdownNotes } from '../components/MarkdownNotes';
+import type { Props as NotesProps } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
@@ -36,6 +36,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
+const MarkdownNotes = later<NotesProps>(async () => (await import('./more')).MarkdownNotes);
 const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
 const SearchView = later<SearchProps>(async () => (await import('./more')).SearchView);
 

@@ -7,6 +7,7 @@ export { SearchView } from '../charts/SearchView';
 export { MediaPanel } from '../media/MediaPanel';
 export { TrialFiles } from '../media/TrialFiles';
 export { CodeView } from '../components/CodeView';
+export { MarkdownNotes } from '../components/MarkdownNotes';
 export { ClusterPage } from './ClusterPage';
 export { ComparePage } from './ComparePage';
 export { ContinuePage } from './ContinuePage';

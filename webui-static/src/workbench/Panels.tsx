@@ -40,7 +40,7 @@ interface Props {
   colors: ReadonlyMap<number, string>; // of the drawn runs, by id
   groups: readonly Group[];
   objective: Objective | undefined;
-  keyed: boolean; // without a table beside, curves need a key
+  keyed: boolean; // no table beside has the names of the curves
   single: boolean; // there is one run in all
   query: Query | undefined;
   setTests: (columns: readonly string[], tests: readonly Query[]) => void; // filters the table
