@@ -124,7 +124,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   auto executor() { return socket_.get_executor(); }
 
  private:
-  enum class Answer { kNone, kWhole, kStream };
+  enum class Answer { kNone, kWhole, kStream, kSent };
 
   /// Sets the only deadline. When it passes, pending operations are canceled with timed_out_ set.
   void arm(Clock::duration time) {
@@ -349,6 +349,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void after_answer() {
     if (broken_) return;
     finishing_ = false;
+    // The handler may drop the exchange only now, before the next request begins.
+    answer_ = Answer::kSent;
     disarm();
     // Post, so that pipelined requests do not recurse.
     if (keep_alive_) return asio::post(executor(), [self = shared_from_this()] { self->next_request(); });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
-import { clearest, labeled, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
+import { clearest, labeled, merged, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
 import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -113,7 +113,7 @@ test('a curve that ends within the plot has its label close to the end, where it
   assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 81 && bottom > 79), [['1', 103, 70, false]], 'above');
   assert.deepEqual(of((_end, _left, _right, top) => top < 80), [['1', 103, 90, false]], 'below');
   assert.deepEqual(of((_end, _left, right) => right > 100), [['1', 86, 80, false]], 'left of it');
-  assert.deepEqual(of(() => true), [], 'curves of others everywhere');
+  assert.deepEqual(of(() => true), [['1', 107, 80, false]], 'over curves of others, if these are everywhere');
   assert.deepEqual(of(undefined, [{ text: '2', x: 100, y: 80 }]), [['1', 107, 80, false], ['2', 86, 80, false]], 'of two at one place');
   assert.deepEqual(placedLabels([{ text: '1', x: 3, y: 4 }], 300, 200).map(({ left, middle }) => [left, middle]), [[6, 14]], 'in a corner');
 });
@@ -165,4 +165,15 @@ test('the key beside a table has ids, with what the names differ in if that fits
   assert.deepEqual(shortNames(named(2)), ['0 lr=0.000', '1 lr=0.001']);
   assert.deepEqual(shortNames(named(8)), ['0', '1', '2', '3', '4', '5', '6', '7']);
   assert.deepEqual(shortNames([{ name: 'trial 7', tag: '7' }, { name: 'trial 12', tag: '12' }]), ['7', '12']);
+});
+
+test('curves that lie on each other have one label, where there is room for it', () => {
+  const ends = [
+    { text: '3', x: 100, y: 200, before: 50 },
+    { text: '5', x: 100, y: 200, before: 20 },
+    { text: '4', x: 100, y: 200.5, before: 50 },
+  ];
+  assert.deepEqual(merged(ends, () => true).map(({ text, y }) => [text, y]), [['3, 4', 200.5], ['5', 200]]);
+  assert.deepEqual(merged(ends, () => false), ends);
+  assert.deepEqual(merged([{ text: '1', x: 1, y: 1 }, { text: '2', x: 4, y: 1 }], () => true).length, 2);
 });

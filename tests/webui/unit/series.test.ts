@@ -247,30 +247,33 @@ const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label:
 test('first values are out of sight, so that the last ones fill a third of the plot, but never a last or a best one', () => {
   const falling = [9, 5, 4, 3.5, 3, 2, 1.5, 1, 0.5, 0.4, 0.2];
   const steep = [20, ...falling.slice(1)];
-  assert.deepEqual(focusOf({ series: [run(1, falling)] }), { range: [0.2, 4], beyond: 9 });
-  assert.deepEqual(focusOf({ series: [run(1, steep.map((value) => -value))] }), { range: [-4, -0.2], beyond: -20 });
+  const two = (y: number[]): Series[] => [run(1, y), run(2, y)];
+  assert.equal(focusOf({ series: [run(1, steep)] }), undefined, 'one run');
+  assert.deepEqual(focusOf({ series: two(steep) }), { range: [0.2, 4], beyond: 20 });
+  assert.deepEqual(focusOf({ series: two(steep.map((value) => -value)) }), { range: [-4, -0.2], beyond: -20 });
   // Runs whose last values are near each other: up to two tenths.
   const near = falling.map((value) => value + 0.1);
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 4.1], 9.1]);
   // A chart that is watched stays cropped with points that gain less, and a whole one whole.
-  const less = { series: [run(1, [6, ...falling.slice(1)])] };
-  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
-  assert.deepEqual((['first', 'cropped', 'whole'] as const).map((before) => focusOf({ series: [run(1, steep)] }, undefined, 0, before) !== undefined), [true, true, false]);
+  const less = { series: [run(1, [6, ...falling.slice(1)]), run(2, [6, ...near.slice(1)])] };
+  const states = ['first', 'cropped', 'whole'] as const;
+  assert.deepEqual(states.map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
+  assert.deepEqual(states.map((before) => focusOf({ series: [run(1, steep), run(2, near)] }, undefined, 0, before) !== undefined), [true, true, false]);
   // Runs with other last values: no more than needed.
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A learning rate rises first: its peak is in sight.
   assert.equal(focusOf({ series: [run(1, [0, 9, ...falling.slice(2)]), run(2, [0, 9, ...near.slice(2)])] }), undefined);
   // A short curve ends within the first part.
   assert.deepEqual(focusOf({ series: [run(1, falling, 10), run(2, [6, 4.5])] })?.range[1], 4.5);
-  assert.equal(focusOf({ series: [run(1, [0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)])] }, false), undefined, 'the best one is the farthest');
-  assert.equal(focusOf({ series: [run(1, falling.slice(0, 9))] }), undefined, 'few points');
+  assert.equal(focusOf({ series: two([0, 9, ...Array(9).fill(0.5).map((value, at) => value - at / 100)]) }, false), undefined, 'the best one is the farthest');
+  assert.equal(focusOf({ series: two(falling.slice(0, 9)) }), undefined, 'few points');
   // A trial behind the others that was stopped early keeps its end in sight.
   const pair = [run(1, falling), run(2, near)];
   assert.ok((focusOf({ series: pair })?.range[1] ?? 9) < 5);
   assert.ok((focusOf({ series: pair, behind: [run(3, [9, 5], 1)] })?.range[1] ?? 9) >= 5);
-  assert.equal(focusOf({ series: [run(1, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0])] }), undefined, 'the others change as much');
-  assert.equal(focusOf({ series: [run(1, [9, ...Array(10).fill(1)])] }), undefined, 'the others are one line');
+  assert.equal(focusOf({ series: two([10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]) }), undefined, 'the others change as much');
+  assert.equal(focusOf({ series: two([9, ...Array(10).fill(1)]) }), undefined, 'the others are one line');
 });
 
 test('curves that change from point to point as much as the runs differ are smoothed, the more points the more', () => {
@@ -299,5 +302,8 @@ test('learning rates whose peaks are wide apart have a logarithmic axis, from be
   assert.deepEqual(rateRange({ name: 'lr', series: [{ ...run(1, [0.001]), ...band }, run(2, [0.0001])] }), [0.000025, 0.002], 'means');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), run(2, [0.002])] }), undefined, 'near each other');
   assert.equal(rateRange({ name: 'lr', series: [run(1, [0, 0.001])] }), undefined, 'one run');
+  const end = { ...run(1, [1e-6, 0]), isPartial: true };
+  assert.equal(rateRange({ name: 'lr', series: [run(1, [0.001]), end, run(2, [0.002])] }), undefined, 'the end of a mean');
+  assert.deepEqual(coinciding({ series: [run(1, [0.001, 0.002]), end, run(2, [0.002, 0.001]), { ...end, place: 1 }] }), [], 'ends of means');
   for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);
 });

@@ -95,8 +95,9 @@ export interface GroupKeyProps {
 }
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
-export function GroupKey({ names, colors, best, metricName, few, beside }: GroupKeyProps & { beside: boolean }) {
-  const note = few ? 'thick: mean · thin: runs' : 'mean ± standard deviation · dashed: not of all runs';
+export function GroupKey({ names, colors, best, metricName, few, beside, panels }: GroupKeyProps & { beside: boolean; panels: readonly Panel[] }) {
+  const isDashed = panels.some(({ series }) => series.some(({ isPartial }) => isPartial));
+  const note = `${few ? 'thick: mean · thin: runs' : 'mean ± standard deviation'}${isDashed ? ' · dashed: not of all runs' : ''}`;
   return (
     <Lines
       label="Groups shown"

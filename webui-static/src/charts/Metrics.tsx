@@ -346,7 +346,7 @@ export function Metrics(props: Props) {
       <ErrorNote error={live.error} retry={live.reload} />
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
-      {panels.length > 0 && groups && <GroupKey {...groups} beside={!keyed} />}
+      {panels.length > 0 && groups && <GroupKey {...groups} panels={panels} beside={!keyed} />}
       {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}

@@ -97,6 +97,17 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
+// Ends at one point of curves that lie on each other have one label, "3, 4", in the color of the last one, which hides the
+// others. `fits`: whether there is room for its text.
+export function merged<T extends End>(ends: readonly T[], fits: (end: T) => boolean): T[] {
+  const isSame = (a: T, b: T): boolean => [a.x - b.x, a.y - b.y, (a.before ?? a.y) - (b.before ?? b.y)].every((apart) => Math.abs(apart) <= LYING);
+  return ends.reduce<T[]>((found, end) => {
+    const at = found.findIndex((one) => isSame(one, end));
+    const joint = { ...end, text: `${found[at]?.text}, ${end.text}` };
+    return at >= 0 && fits(joint) ? found.map((one, place) => (place === at ? joint : one)) : [...found, end];
+  }, []);
+}
+
 // Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
 type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
@@ -144,7 +155,7 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
 // Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, or on their
 // curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
 // name that one. So have those that end at the right edge, but out of sight. Curves without such a place have no
-// label.
+// label, unless they end within the plot: there the dot at the end tells whose it is.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -157,7 +168,9 @@ export function placedLabels<T extends End>(
   for (const end of ends.filter((one) => !beside.includes(one))) {
     const isClose = !end.isOut && end.x < width - EDGE;
     const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
-    const label = (isClose ? closePlaces(end).find((one) => isFree(layout, one, LINE / 2)) : undefined) ?? onCurve.find((one) => isFree(layout, one, HALF));
+    const close = isClose ? closePlaces(end) : [];
+    const overCurves = { ...layout, covers: () => false };
+    const label = close.find((one) => isFree(layout, one, LINE / 2)) ?? onCurve.find((one) => isFree(layout, one, HALF)) ?? close.find((one) => isFree(overCurves, one, HALF));
     if (label) layout.placed.push(label);
   }
   return layout.placed;
@@ -248,7 +261,11 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.arc(end.x, end.y, END_DOT, 0, 2 * Math.PI);
     ctx.fill();
   }
-  const labels = placedLabels(shown, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
+  // Beside the plot is the room of single ids.
+  const besideRoom = width - EDGE;
+  const longest = Math.max(...tags.map(({ length }) => length));
+  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
+  const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);

@@ -71,6 +71,9 @@ export const isOfOne = ({ series }: Pick<Panel, 'series'>): boolean => series.ev
 export const judged = ({ series }: Pick<Panel, 'series'>): Series | undefined =>
   series.find(({ group }) => group === 'validation') ?? (series.length === 1 ? series[0] : undefined);
 
+// Without the later parts of means, which are of fewer runs: a rate is near zero there.
+const wholly = (series: readonly Series[]): Series[] => series.filter(({ isPartial }) => !isPartial);
+
 // Names of learning rates, which are compared by orders of magnitude. Their axis begins at the lowest peak divided by BELOW,
 // because a logarithmic axis has no place for a rate that decays to zero.
 const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
@@ -78,8 +81,9 @@ const BELOW = 4;
 
 // The range of a logarithmic axis for the learning rates of several runs, or for the means of groups, whose peaks are wide
 // apart; undefined for others. The lower edge of a band, a mean without its deviation, may be at any small value.
-export function rateRange({ name, series, behind = [] }: Panel): [number, number] | undefined {
+export function rateRange({ name, series: parts, behind = [] }: Panel): [number, number] | undefined {
   if (!RATE.test(name)) return undefined;
+  const series = wholly(parts);
   const peakOf = (y: readonly (number | null)[]): number => y.reduce((most: number, value) => Math.max(most, value ?? 0), 0);
   const peaks = [...series, ...behind].flatMap(({ y, high = y }) => [peakOf(y), peakOf(high)]).filter((peak) => peak > 0);
   const [low, high] = [Math.min(...peaks), Math.max(...peaks)];
@@ -124,7 +128,8 @@ function isHidden(hidden: Series, other: Series, near: number): boolean {
 }
 
 // The sets of curves of one group of metrics that hide each other, the largest first; none if all can be seen.
-export function coinciding({ series }: Pick<Panel, 'series'>): Series[][] {
+export function coinciding({ series: parts }: Pick<Panel, 'series'>): Series[][] {
+  const series = wholly(parts);
   if (series.length < 2 || series.length > MAX_COMPARED) return [];
   let [low, high] = [Infinity, -Infinity];
   for (const { y } of series) for (const value of y) if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];

@@ -10,7 +10,7 @@ export interface Focus {
 }
 
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
-// curves fill a third of the plot.
+// curves fill a third of the plot. One run, which has nothing to be told from, is shown as a whole.
 const STEPS_OF_AXIS = 20;
 const STEPS = 4;
 const FILLED = 1 / 3;
@@ -73,7 +73,8 @@ export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.
 // that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
 export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
   const series = whole(parts);
-  if (before === 'whole' || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
+  if (before === 'whole' || isOne || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
   // A group that ends early, such as that of a failed run, would keep the others from being told apart.
   const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));

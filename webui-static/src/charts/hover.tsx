@@ -95,10 +95,10 @@ export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omi
   };
 }
 
-// "14, 15, 16: not that far", the first of more than MAX_ENDED.
+// "14, 15, 16: not there yet", the first of more than MAX_ENDED.
 const MAX_ENDED = 6;
 const endedText = (tags: readonly string[]): string =>
-  `${tags.slice(0, MAX_ENDED).join(', ')}${tags.length > MAX_ENDED ? ` and ${tags.length - MAX_ENDED} more` : ''}: not that far`;
+  `${tags.slice(0, MAX_ENDED).join(', ')}${tags.length > MAX_ENDED ? ` and ${tags.length - MAX_ENDED} more` : ''}: not there yet`;
 
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;

@@ -27,7 +27,7 @@ import type { Experiment, Trial } from '../wire';
 import { ConfigView } from '../components/Yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 import { PageHead } from './PageHead';
-import { isHalving } from '../workbench/runs';
+import { at, isHalving } from '../workbench/runs';
 import { useTrialRuns } from '../workbench/sources';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
@@ -168,6 +168,12 @@ function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
   return ['id', 'state', 'searcherMetricsVal', ...most, 'duration', 'startTime'];
 }
 
+// "5 of 24 trials" while the search goes on.
+function plannedText({ state, config }: Experiment, count: number): string {
+  const most = at(config, ['searcher', 'max_trials']);
+  return typeof most === 'number' && most > count && !isEnded(state) ? `${grouped(count)} of ${counted(most, 'trial')}` : counted(count, 'trial');
+}
+
 function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const { query } = useQuery();
   const read = readView(query);
@@ -185,7 +191,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <>
           <h2 class="hidden">Trials</h2>
           <span class="quiet found" role="status">
-            {read.text === '' ? counted(trials.length, 'trial') : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
+            {read.text === '' ? plannedText(one, trials.length) : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
           </span>
           {trials.length === 1 && trials[0] && <Hparams trial={trials[0]} />}
         </>
