@@ -8,6 +8,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "common/archive/gzip.h"
@@ -242,10 +243,11 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   /// Begins the reply once. The first message may arrive while the initial metadata is handled on another
   /// thread: it must not be written before the header.
   void begin() {
-    const std::lock_guard lock(beginning_);
-    if (std::exchange(begun_, true)) return;
-    exchange_->begin(std::move(head_), [weak = weak_from_this()] {
-      if (auto self = weak.lock()) self->context_.TryCancel();
+    std::call_once(beginning_, [this] {
+      begun_ = true;
+      exchange_->begin(std::move(head_), [weak = weak_from_this()] {
+        if (auto self = weak.lock()) self->context_.TryCancel();
+      });
     });
   }
 
@@ -267,7 +269,7 @@ class Streaming : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   ToPiece to_piece_;
   const bool errors_inline_;
   std::shared_ptr<Exchange> exchange_;
-  std::mutex beginning_;
+  std::once_flag beginning_;
   bool begun_ = false;
   std::shared_ptr<Streaming> self_;
 };
