@@ -6,7 +6,8 @@
 #        deploy/deps.sh --cuda [build|test] The same with LibTorch for CUDA, NCCL and the CUDA toolkit. Needs
 #                                          Debian 13. Adds contrib and non-free to APT's sources. Downloads
 #                                          cuDNN from NVIDIA under its licence; not with DET_CUDNN=none.
-#        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies.
+#        deploy/deps.sh files FILE.deb...  Installs these packages, with their dependencies, and what quickstart.sh and
+#                                          trials need: jq, curl, Clang.
 # Where LibTorch for CUDA is installed, it stays: `build` and `test` then act as with --cuda.
 set -euo pipefail
 . "$(dirname "$0")/progress.sh"

@@ -156,7 +156,7 @@ test('the best run comes first, and reports do not move columns that are being r
   assert.deepEqual(idsOf(second), [2, 3, 1]);
   const third = steadilyRanked(second, runsOf({ 1: 0.1, 2: 0.4, 3: 0.2 }), loss);
   assert.deepEqual(third.map(({ id, trial }) => [id, trial?.searcherMetricValue]), [[2, 0.4], [3, 0.2], [1, 0.1]]);
-  // Other runs are ranked anew.
+  // Other runs are ranked again.
   assert.deepEqual(idsOf(steadilyRanked(third, runsOf({ 1: 0.1, 3: 0.2 }), loss)), [1, 3]);
   assert.deepEqual(idsOf(steadilyRanked(third, runsOf({ 1: 0.1, 2: 0.4, 4: 0.3 }), { ...loss, smallerIsBetter: false })), [2, 4, 1]);
 });

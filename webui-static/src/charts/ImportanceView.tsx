@@ -3,7 +3,7 @@ import { useQuery } from '../address';
 import { counted, metric, metricColumn, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
-import { asChoice, heatMap, importance, MIN_TRIALS, type HeatCell } from './importance';
+import { asChoice, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
 import { levelsOf } from './paint';
 import { metricOf, padded, type Dimension } from './search';
 import { step } from './surface';
@@ -16,10 +16,10 @@ const EDGE_DIGITS = 2;
 const FEW = 20;
 
 // Not the direction in which the metric becomes better: the best value of a learning rate is seldom the largest one.
-function bestText(best: readonly [number, number] | undefined): string {
+function bestText(best: BestValues | undefined): string {
   if (!best) return '';
-  const [low, high] = best.map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
-  return `best fifth: ${low === high ? low : `${low} – ${high}`}`;
+  const [low, high] = [best.low, best.high].map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
+  return `best ${best.count}: ${low === high ? low : `${low} – ${high}`}`;
 }
 
 // `isSettled`: runs that have not ended are left out, as in the map.

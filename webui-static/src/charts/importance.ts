@@ -8,10 +8,17 @@ const GROUPS = 4;
 // Minimum number of trials for a meaningful estimate.
 export const MIN_TRIALS = 6;
 
+// The lowest and the highest value of the `count` best trials.
+export interface BestValues {
+  count: number;
+  low: number;
+  high: number;
+}
+
 export interface Importance {
   name: string;
   share: number; // 0..1 of the metric's variance
-  best: [number, number] | undefined; // the values of the best trials, if they are numbers that are close to each other
+  best: BestValues | undefined; // if they are numbers that are close to each other
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
@@ -35,14 +42,13 @@ const BEST_PART = 0.2;
 const BEST_TRIALS = 3;
 const CLOSE = 0.6;
 
-// The lowest and the highest value of the best trials.
-function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): [number, number] | undefined {
+function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): BestValues | undefined {
   const sorted = [...placed].sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   const best = sorted.slice(0, Math.max(BEST_TRIALS, Math.round(BEST_PART * placed.length))).sort((a, b) => a.at - b.at);
   const [first, last] = [best[0], best[best.length - 1]];
   if (dimension.kind === 'words' || !first || !last || last.at - first.at > CLOSE) return undefined;
   const valueOf = ({ trial }: Placed): number => Number(flatten(trial.hparams).get(dimension.name));
-  return [valueOf(first), valueOf(last)];
+  return { count: best.length, low: valueOf(first), high: valueOf(last) };
 }
 
 // The metrics in groups of similar values of the dimension.
