@@ -1,7 +1,6 @@
 #include "agent/agent.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +26,6 @@ using namespace std::chrono_literals;
 
 constexpr Duration kDefaultLease = 10min;  // until the master sets one
 constexpr Duration kCloseTimeout = 3s;     // for the orderly end of the stream
-constexpr int kBackgroundNice = 10;
 
 /// Seed of the reconnect jitter: agents that start together must not retry together.
 std::uint64_t random_seed() {
@@ -155,7 +153,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
             .sandboxed = sandbox_.level != SandboxReport::Level::kOff,
             .own_network = sandbox_.own_network,
             .groups = sandbox_.groups,
-            .mps_pipes = mps_ ? mps_->pipes() : ""},
+            .mps_pipes = mps_ ? mps_->pipes() : "",
+            .header_missing = [events = events_] { events->push(HeaderMissing{}); }},
       disk_(settings_.data_dir),
       uids_(settings_.task_uid_first, settings_.task_uid_count, number_of(data_.instance())),
       runtime_(data_, prefix + "/bin", *watcher_, warm_start_.get()),
@@ -177,16 +176,15 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
 Agent::~Agent() { events_->close(); }
 
 void Agent::prepare_header() {
-  // Artificial slots are for tests, which seldom train.
-  if (settings_.artificial_slots > 0 || site_.devices.empty()) return;
+  if (header_busy_.exchange(true)) return;
   header_job_ = std::jthread([this](const std::stop_token& stop) {
-    // Of this thread and its children: allocations come first.
-    (void)::setpriority(PRIO_PROCESS, 0, kBackgroundNice);
-    const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
-    if (!recipe) return;  // each build reports it
-    const auto made =
-        build::precompiled_header(*recipe, site_.models, mono_now() + settings_.compile_timeout, stop);
-    if (!made) log::warn("header not precompiled", {{"reason", made.error().message}});
+    // Each build reports an unreadable recipe.
+    if (const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json")) {
+      const auto made =
+          build::make_precompiled_header(*recipe, site_.models, mono_now() + settings_.compile_timeout, stop);
+      if (!made) log::warn("header not precompiled", {{"reason", made.error().message}});
+    }
+    header_busy_ = false;
   });
 }
 
@@ -194,7 +192,8 @@ void Agent::run() {
   reattach_allocations();
   for (const DeviceFault& fault : gpus_.stored()) feed(fault);
   remove_copies(settings_, data_.images());
-  prepare_header();
+  // Artificial slots are for tests, which seldom train.
+  if (settings_.artificial_slots == 0 && !site_.devices.empty()) prepare_header();
   const auto recipe = build::read_recipe(site_.prefix + "/share/det/model_build.json");
   log::info("agent started",
             {{"agent", settings_.id},

@@ -2,6 +2,7 @@
 // core and performs the effects of the core.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -54,8 +55,10 @@ class Agent {
   struct Removed {
     AllocationId id;
   };
-  using Event =
-      std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone, std::vector<GpuReading>>;
+  /// A trial was compiled without the precompiled header.
+  struct HeaderMissing {};
+  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone,
+                             std::vector<GpuReading>, HeaderMissing>;
   using Events = Queue<Event>;
 
   /// Connection to the master.
@@ -68,7 +71,7 @@ class Agent {
         SandboxReport sandbox, std::unique_ptr<Mps> mps);
   /// Turns the allocations that an earlier agent left into inputs of the core.
   void reattach_allocations();
-  /// Precompiles LibTorch's header in the background, so that the first build does not wait for it.
+  /// Precompiles LibTorch's header in the background. No effect while that goes on.
   void prepare_header();
   // Steps the core and performs its effects.
   void feed(const Input& input);
@@ -85,6 +88,7 @@ class Agent {
   }
   void take(const v1::StorageDone& done);
   void take(const std::vector<GpuReading>& readings);
+  void take(const HeaderMissing&) { prepare_header(); }
   // Handlers of the master's commands.
   void execute(const v1::AgentCommand& command);
   void start(const v1::StartAllocation& command);
@@ -139,6 +143,7 @@ class Agent {
   // Declared last: the jobs must end before the members that they use.
   std::map<AllocationId, std::jthread> jobs_;
   std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by command number
+  std::atomic<bool> header_busy_ = false;
   std::jthread header_job_;
 };
 

@@ -351,6 +351,7 @@ class Preparation {
                                        .on_line = [this](const std::string& line) { log_compiler(line); }},
                                       stop_);
     if (!outcome) return build_failed(outcome.error());
+    if (outcome->without_header && site_.header_missing) site_.header_missing();
     if (outcome->library.empty()) {
       log("ERROR", source + " does not compile");
       // Without a diagnostic the compiler itself has failed, for example for lack of memory.

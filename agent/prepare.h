@@ -4,6 +4,7 @@
 
 #include <grpcpp/channel.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -49,6 +50,8 @@ struct Site {
   bool own_network = false;
   std::optional<GroupPlace> groups = {};  ///< if tasks have limits
   std::string mps_pipes = {};             ///< directory of the MPS daemon, if slots share GPUs; "": none
+  /// Called after a build without the precompiled header. Thread-safe.
+  std::function<void()> header_missing = {};
 };
 
 /// Prepares `dir` and writes its spec.json; messages for the user go to its log. Returns nothing on success,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/dev/directory_watch.h"
@@ -149,6 +150,9 @@ class DevSession {
   /// Takes the result of the build. A new library replaces the one that trains.
   Status end_build() {
     auto library = build_->take();
+    // Beside the training; the first build does not wait for it.
+    if (build_->without_header() && !header_job_.joinable())
+      header_job_ = std::jthread([](const std::stop_token& stop) { precompile(stop); });
     build_.reset();
     if (!library) print_error(library.error());
     if (!library || library->empty()) {
@@ -233,6 +237,7 @@ class DevSession {
   std::unique_ptr<LocalBuild> build_;      ///< of next_; destroyed first
   std::optional<Child> harness_;
   bool lost_ = false;  ///< the last training could not save
+  std::jthread header_job_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/base/openmp.h"
 #include "common/base/units.h"
 #include "common/build/cache.h"
+#include "common/build/precompiled.h"
 #include "common/metrics/throughput.h"
 
 namespace det::cli {
@@ -18,9 +19,11 @@ using namespace std::chrono_literals;
 
 /// Messages of the compiler that wait to be printed; a full queue blocks the thread of the build.
 constexpr std::size_t kMaxMessages = 1000;
+constexpr Duration kHeaderTimeout = 15min;
 
 /// Prefix of the installation that this program belongs to: it holds bin/ and share/det/.
 std::string prefix() { return std::filesystem::path(program_path()).parent_path().parent_path().string(); }
+std::string recipe_path() { return prefix() + "/share/det/model_build.json"; }
 
 }  // namespace
 
@@ -46,7 +49,7 @@ Result<TemporaryDirectory> unpack_trial(const std::string& config_text, const st
 
 Result<std::unique_ptr<LocalBuild>> LocalBuild::start(const build::TrialName& trial,
                                                       const std::string& place) {
-  auto recipe = build::read_recipe(prefix() + "/share/det/model_build.json");
+  auto recipe = build::read_recipe(recipe_path());
   if (!recipe) {
     return fail(
         Code::kFailedPrecondition,
@@ -95,6 +98,7 @@ bool LocalBuild::poll(Duration patience) {
 
 Result<std::string> LocalBuild::take() {
   TRY_ASSIGN(const build::BuildOutcome outcome, outcome_.get());
+  without_header_ = outcome.without_header;
   print_messages();
   if (outcome.library.empty())
     std::cout << source_ << " does not compile" << std::endl;
@@ -103,6 +107,14 @@ Result<std::string> LocalBuild::take() {
   else
     std::cout << source_ << " built in " << human_duration(mono_now() - begin_) << std::endl;
   return outcome.library;
+}
+
+void precompile(const std::stop_token& stop) {
+  const auto recipe = build::read_recipe(recipe_path());
+  // Headers in a temporary directory would be of no use to a later build.
+  const std::string models = build::models_directory("");
+  if (recipe && !models.empty())
+    (void)build::make_precompiled_header(*recipe, models, mono_now() + kHeaderTimeout, stop);
 }
 
 Result<Child> start_harness(const std::string& place, const std::string& library,

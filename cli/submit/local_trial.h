@@ -41,6 +41,8 @@ class LocalBuild {
   /// Returns the path of the library after poll() returned true; "" if the trial does not compile. Prints the
   /// outcome to stdout. Errors: those of build_model(). Call once.
   Result<std::string> take();
+  /// After take(): whether precompile() makes the next build faster.
+  bool without_header() const { return without_header_; }
 
  private:
   explicit LocalBuild(build::BuildRequest request);
@@ -53,7 +55,12 @@ class LocalBuild {
   StatusLine status_;
   std::stop_source stop_;
   std::future<Result<build::BuildOutcome>> outcome_;
+  bool without_header_ = false;
 };
+
+/// Precompiles LibTorch's headers for later builds, at the lowest priority (10 s). A failure is left to the
+/// next build. Blocks. Thread-safe.
+void precompile(const std::stop_token& stop);
 
 /// Starts det-harness on the trial in `place` with the working directory model/. `flags` precede the name of
 /// the trial, `variables` are added to the environment. The process inherits stdout and stderr and ends with

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,6 +217,16 @@ std::string to_string(const ExitStatus& status) {
   if (status.signal == 0) return "exit code " + std::to_string(status.code);
   const char* name = ::sigdescr_np(status.signal);
   return "signal " + std::to_string(status.signal) + " (" + (name != nullptr ? name : "unknown") + ")";
+}
+
+void lower_priority(pid_t leader) {
+  constexpr int kLowest = 19;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(leader), kLowest);
+  // Absent where the kernel does not schedule by session.
+  const UniqueFd group(
+      ::open(("/proc/" + std::to_string(leader) + "/autogroup").c_str(), O_WRONLY | O_CLOEXEC));
+  const std::string value = std::to_string(kLowest);
+  if (group) (void)!::write(group.get(), value.data(), value.size());
 }
 
 std::string environment_variable(const char* name) {

@@ -114,6 +114,11 @@ class Child {
   std::optional<ExitStatus> status_;
 };
 
+/// Gives the leader of a session (ProcessOptions::new_session) and its future children the lowest priority:
+/// nice value 19, and the same for its session, which is a unit of its own where the kernel schedules by
+/// session (sched(7), "The autogroup feature").
+void lower_priority(pid_t leader);
+
 /// Bounds of run_process.
 struct RunLimits {
   Duration timeout = std::chrono::seconds(60);

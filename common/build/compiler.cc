@@ -68,8 +68,11 @@ Result<CompilerEnd> run_compiler(const CompilerRun& run, const std::stop_token& 
                          .cwd = run.cwd,
                          .in = run.source.empty() ? Stream::null() : Stream::file(run.source),
                          .out = Stream::file(log),
-                         .err = Stream::file(log)};
+                         .err = Stream::file(log),
+                         .new_session = run.background,
+                         .dies_with_us = true};
   TRY_ASSIGN(Child compiler, Child::spawn(options));
+  if (run.background) lower_priority(compiler.pid());
   Tail tail(log, run.on_line);
   CompilerEnd end;
   for (;;) {

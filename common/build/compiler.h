@@ -22,7 +22,8 @@ struct CompilerRun {
   std::string source;    ///< file that the compiler reads as standard input; "": none
   std::string work_dir;  ///< existing directory of temporary files; gets output.txt
   MonoTime deadline;
-  LineSink on_line;  ///< may be null
+  LineSink on_line;         ///< may be null
+  bool background = false;  ///< at the lowest priority
 };
 
 /// A compiler that has ended.

@@ -144,22 +144,25 @@ class Compilation {
     return run_compiler(request_.recipe.compiler, "", {}, request_.on_line);
   }
 
+  /// Whether there was no precompiled header to compile with.
+  bool without_header() const { return without_header_; }
+
  private:
   /// Returns nothing if the recipe's compiler has to decide.
   Result<std::optional<CompilerEnd>> run_fast() {
-    // Twice: the header is made again when it turns out to be damaged or older than LibTorch's headers.
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      TRY_ASSIGN(const auto made, precompiled_header(request_.recipe, request_.models_dir, deadline_, stop_,
-                                                     request_.on_line));
-      if (made && made->empty()) return std::nullopt;
-      const std::string header = made.value_or("");
-      TRY_ASSIGN(CompilerEnd end, run_with_header(header));
-      if (end.status.ok() || rejects_certainly(end.output)) {
-        pass_on(request_, end.output);
-        return end;
-      }
-      if (header.empty() || !rejects_header(end.output)) break;
-      TRY(discard_precompiled_header(header));
+    TRY_ASSIGN(const auto header, find_precompiled_header(request_.recipe, request_.models_dir));
+    if (header && header->empty()) return std::nullopt;
+    without_header_ = !header;
+    TRY_ASSIGN(CompilerEnd end, run_with_header(header.value_or("")));
+    // A header that is damaged, or older than LibTorch's headers, has to be made again.
+    if (header && !end.status.ok() && rejects_header(end.output)) {
+      TRY(discard_precompiled_header(*header));
+      without_header_ = true;
+      TRY_ASSIGN(end, run_with_header(""));
+    }
+    if (end.status.ok() || rejects_certainly(end.output)) {
+      pass_on(request_, end.output);
+      return end;
     }
     if (request_.on_line)
       request_.on_line("note: " + request_.recipe.precompiled->compiler +
@@ -168,13 +171,13 @@ class Compilation {
     return std::nullopt;
   }
 
-  /// `header`: path of the precompiled header; "" while another build makes it. The text of the header takes
-  /// 10 s in place of 3 s, about as long as the wait, but on another core.
+  /// `header`: path of the precompiled header. "" compiles the text of the header, which takes 10 s in place
+  /// of 3 s, but no longer than to make the header first.
   Result<CompilerEnd> run_with_header(const std::string& header) {
     const Precompiled& fast = *request_.recipe.precompiled;
     if (!header.empty()) return run_compiler(fast.compiler, header, {"-include-pch", header}, {});
     if (request_.on_line)
-      request_.on_line("note: compiling with the headers of LibTorch, which are being precompiled (10 s)");
+      request_.on_line("note: compiling with the headers of LibTorch, which are not precompiled yet (10 s)");
     return run_compiler(fast.compiler, "", {"-include", fast.header}, {});
   }
 
@@ -205,15 +208,18 @@ class Compilation {
   const std::string& work_;
   const std::stop_token& stop_;
   const MonoTime deadline_;
+  bool without_header_ = false;
 };
 
 Result<BuildOutcome> compile(const BuildRequest& request, const std::string& entry,
                              const std::stop_token& stop) {
   TRY_ASSIGN(TemporaryDirectory work, TemporaryDirectory::create("building-", request.models_dir));
   const std::string library = work.path() + "/model.so";
-  TRY_ASSIGN(const CompilerEnd end, Compilation(request, work.path(), stop).run());
+  Compilation compilation(request, work.path(), stop);
+  TRY_ASSIGN(const CompilerEnd end, compilation.run());
   BuildOutcome outcome;
   outcome.output = end.output;
+  outcome.without_header = compilation.without_header();
   if (!end.status.ok()) {
     // A missing header or library is not cached: it may exist the next time.
     if (!rejects_source(end)) return outcome;

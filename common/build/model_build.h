@@ -51,8 +51,9 @@ struct BuildOutcome {
   std::string library;
   /// Compiler messages; paths are relative to the context.
   std::string output;
-  bool cached = false;     ///< nothing was compiled by this call
-  bool elsewhere = false;  ///< BuildRequest::find_elsewhere has returned it
+  bool cached = false;          ///< nothing was compiled by this call
+  bool elsewhere = false;       ///< BuildRequest::find_elsewhere has returned it
+  bool without_header = false;  ///< make_precompiled_header() makes later builds faster
 };
 
 /// Returns the cache key: a digest over paths and contents of the sources, the recipe and the compiler
@@ -61,8 +62,9 @@ Result<std::string> build_key(const BuildRequest& request);
 
 /// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
 /// which is cached too; a cached library with another digest than the built one is built again. The source is
-/// compiled with the recipe's precompiled header where that works, else by the recipe's compiler; an error
-/// that may come from a gap of the former is decided by the latter. Errors: kDeadlineExceeded (timeout),
+/// compiled with the recipe's precompiled header, or with its text while it does not exist, where that works,
+/// else by the recipe's compiler; an error that may come from a gap of the former is decided by the latter.
+/// Errors: kDeadlineExceeded (timeout),
 /// kCancelled (`stop` requested), kUnavailable (the compiler was killed, or files cannot be written). Blocks
 /// for minutes. Safe to call concurrently.
 Result<BuildOutcome> build_model(const BuildRequest& request, const std::stop_token& stop);

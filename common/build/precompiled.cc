@@ -67,20 +67,28 @@ std::string files_beside(const std::string& header) {
   return join(files, "\n");
 }
 
-/// An entry without header.pch records that the compiler rejects the header.
-std::string existing_header(const std::string& entry) {
-  touch_entry(entry);
-  return path_exists(entry + kHeaderFile) ? entry + kHeaderFile : "";
+/// Returns the directory of the header in the cache; "" if there can be none.
+Result<std::string> header_entry(const Recipe& recipe, const std::string& models_dir) {
+  if (!recipe.precompiled) return std::string();
+  TRY_ASSIGN(const std::optional<std::string> version, compiler_version(recipe.precompiled->compiler));
+  if (!version) return std::string();
+  Sha256 digest;
+  for (const std::string& part : {*version, recipe.sdk_id, files_beside(recipe.precompiled->header)})
+    digest.update(part + '\0');
+  for (const std::string& word : header_command(recipe, "")) digest.update(word + '\0');
+  return models_dir + "/header-" + digest.hex();
 }
 
-Result<std::string> make_header(const Recipe& recipe, const std::string& models_dir, const std::string& entry,
-                                MonoTime deadline, const std::stop_token& stop) {
+/// Compiles the header into `entry`. An entry without header.pch records that the compiler rejects it.
+Status compile_header(const Recipe& recipe, const std::string& models_dir, const std::string& entry,
+                      MonoTime deadline, const std::stop_token& stop) {
   TRY_ASSIGN(TemporaryDirectory work, TemporaryDirectory::create("building-", models_dir));
   const MonoTime begun = mono_now();
   TRY_ASSIGN(const CompilerEnd end, run_compiler({.argv = header_command(recipe, work.path() + kHeaderFile),
                                                   .cwd = work.path(),
                                                   .work_dir = work.path(),
-                                                  .deadline = deadline},
+                                                  .deadline = deadline,
+                                                  .background = true},
                                                  stop));
   if (!end.status.ok()) {
     if (!rejects_source(end))
@@ -89,12 +97,11 @@ Result<std::string> make_header(const Recipe& recipe, const std::string& models_
               {{"compiler", recipe.precompiled->compiler}, {"messages", entry + "/output.txt"}});
     TRY(remove_tree(work.path() + kHeaderFile));
   } else {
-    // For an agent's administrator: det commands show no such line, since on_line has announced the wait.
+    // For an agent's administrator: det commands print a line of their own.
     log::debug("header precompiled",
                {{"path", entry}, {"seconds", static_cast<double>((mono_now() - begun) / 1ms) / 1000}});
   }
-  TRY(publish_entry(work, entry));
-  return existing_header(entry);
+  return publish_entry(work, entry);
 }
 
 }  // namespace
@@ -118,25 +125,25 @@ Result<std::optional<std::string>> compiler_version(const std::string& compiler)
   return version->out;
 }
 
-Result<std::optional<std::string>> precompiled_header(const Recipe& recipe, const std::string& models_dir,
-                                                      MonoTime deadline, const std::stop_token& stop,
-                                                      const LineSink& on_line) {
-  if (!recipe.precompiled) return std::string();
-  TRY_ASSIGN(const std::optional<std::string> version, compiler_version(recipe.precompiled->compiler));
-  if (!version) return std::string();
-  Sha256 digest;
-  for (const std::string& part : {*version, recipe.sdk_id, files_beside(recipe.precompiled->header)})
-    digest.update(part + '\0');
-  for (const std::string& word : header_command(recipe, "")) digest.update(word + '\0');
-  const std::string entry = models_dir + "/header-" + digest.hex();
-  if (path_exists(entry)) return existing_header(entry);
+Result<std::optional<std::string>> find_precompiled_header(const Recipe& recipe,
+                                                           const std::string& models_dir) {
+  TRY_ASSIGN(const std::string entry, header_entry(recipe, models_dir));
+  if (entry.empty()) return std::string();
+  if (!path_exists(entry)) return std::nullopt;
+  touch_entry(entry);
+  return path_exists(entry + kHeaderFile) ? entry + kHeaderFile : std::string();
+}
+
+Status make_precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
+                               const std::stop_token& stop) {
+  TRY_ASSIGN(const std::string entry, header_entry(recipe, models_dir));
+  if (entry.empty() || path_exists(entry)) return {};
   const Result<FileLock> lock = FileLock::try_lock(entry + ".lock");
-  if (!lock && lock.error().code == Code::kFailedPrecondition) return std::nullopt;
+  if (!lock && lock.error().code == Code::kFailedPrecondition) return {};
   if (!lock) return tl::unexpected(lock.error());
   // Its former holder may have made the header.
-  if (path_exists(entry)) return existing_header(entry);
-  if (on_line) on_line("note: precompiling the headers of LibTorch, once for all trials (10 s or more)");
-  auto made = make_header(recipe, models_dir, entry, deadline, stop);
+  if (path_exists(entry)) return {};
+  const Status made = compile_header(recipe, models_dir, entry, deadline, stop);
   (void)remove_tree(entry + ".lock");
   return made;
 }

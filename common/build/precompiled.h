@@ -11,16 +11,18 @@
 
 namespace det::build {
 
-/// Returns the path of the precompiled header (about 150 MB); "" if the recipe has none, its compiler is not
-/// installed, or the compiler rejects the header. Makes it first if it does not exist, which takes about 10 s
-/// of CPU time and is announced to `on_line`. Returns nothing while another call, also of another process,
-/// makes it. Errors: kCancelled (`stop` requested), kDeadlineExceeded (`deadline` has passed), kUnavailable
-/// (files, a killed compiler). Blocks. Thread-safe.
-Result<std::optional<std::string>> precompiled_header(const Recipe& recipe, const std::string& models_dir,
-                                                      MonoTime deadline, const std::stop_token& stop,
-                                                      const LineSink& on_line = {});
+/// Returns the path of the precompiled header; "" if the recipe has none, its compiler is not installed, or
+/// the compiler rejects the header; nothing if it has not been made. Thread-safe.
+Result<std::optional<std::string>> find_precompiled_header(const Recipe& recipe,
+                                                           const std::string& models_dir);
 
-/// Removes the header so that the next call makes it again.
+/// Makes the precompiled header (about 150 MB) unless it exists or another call, also of another process,
+/// makes it. Takes about 10 s of CPU time, at the lowest priority. Errors: kCancelled (`stop` requested),
+/// kDeadlineExceeded (`deadline` has passed), kUnavailable (files, a killed compiler). Blocks. Thread-safe.
+Status make_precompiled_header(const Recipe& recipe, const std::string& models_dir, MonoTime deadline,
+                               const std::stop_token& stop);
+
+/// Removes the header, which then has to be made again.
 Status discard_precompiled_header(const std::string& path);
 
 /// Returns the text of `compiler --version`; nothing if the compiler is not installed. Errors: those of

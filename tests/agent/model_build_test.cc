@@ -174,8 +174,10 @@ build::BuildRequest with_header(const Bench& bench) {
   return request;
 }
 
+/// Makes the header and returns its path.
 std::string header_of(const build::BuildRequest& request) {
-  return need(build::precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {})).value();
+  need(build::make_precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {}));
+  return need(build::find_precompiled_header(request.recipe, request.models_dir)).value();
 }
 
 }  // namespace
@@ -186,14 +188,11 @@ TEST_CASE("a trial is compiled with the precompiled header, which is made once",
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
   std::vector<std::string> lines;
   request.on_line = [&](const std::string& line) { lines.push_back(line); };
-  CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
-  // The wait is announced, because it takes longer than the trial.
-  CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: precompiling the headers"));
-  lines.clear();
   const std::string header = header_of(request);
   const auto made = std::filesystem::last_write_time(header);
-  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
-  CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
+  const build::BuildOutcome outcome = need(build::build_model(request, {}));
+  CHECK(answer_of(outcome.library) == 7);
+  CHECK_FALSE(outcome.without_header);
   CHECK(lines.empty());
   CHECK(std::filesystem::last_write_time(header_of(request)) == made);
 }
@@ -202,46 +201,61 @@ TEST_CASE("a sandbox of the compiler gets the precompiled header that it reads",
   Bench bench;
   build::BuildRequest request = with_header(bench);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
+  const std::string header = header_of(request);
   std::vector<std::string> headers;
   request.enclose = [&](const std::vector<std::string>& argv, const std::string& work,
-                        const std::string& header) -> Result<std::vector<std::string>> {
+                        const std::string& read) -> Result<std::vector<std::string>> {
     CHECK(path_exists(work + "/wrapper.cpp"));
-    headers.push_back(header);
+    headers.push_back(read);
     return argv;
   };
   CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
-  CHECK(headers == std::vector<std::string>{header_of(request)});
+  CHECK(headers == std::vector<std::string>{header});
 }
 
-TEST_CASE("a trial does not wait for the precompiled header that another build makes", "[build]") {
+TEST_CASE("a trial does not wait for a precompiled header that does not exist", "[build]") {
   Bench bench;
   build::BuildRequest request = with_header(bench);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
-  const std::string entry = std::filesystem::path(header_of(request)).parent_path();
-  need(remove_tree(entry));
+  CHECK(need(build::find_precompiled_header(request.recipe, request.models_dir)) == std::nullopt);
   std::vector<std::string> lines;
   request.on_line = [&](const std::string& line) { lines.push_back(line); };
-  {
-    const FileLock made_by_another = need(FileLock::try_lock(entry + ".lock"));
-    CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
-    CHECK_FALSE(path_exists(entry));
-    CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: compiling with the headers of LibTorch"));
-    // Defects of the source are found as with the precompiled header.
-    bench.write("model_def.cpp", "struct Net { int answer() { return nothing_here; } };\n");
-    CHECK_THAT(need(build::build_model(request, {})).output,
-               Catch::Contains("use of undeclared identifier 'nothing_here'"));
-  }
-  bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled + 1; } };\n");
-  CHECK(answer_of(need(build::build_model(request, {})).library) == 8);
-  CHECK(path_exists(entry));
+  const build::BuildOutcome outcome = need(build::build_model(request, {}));
+  CHECK(answer_of(outcome.library) == 7);
+  CHECK(outcome.without_header);
+  CHECK_THAT(join(lines, "\n"), Catch::StartsWith("note: compiling with the headers of LibTorch"));
+  CHECK(need(build::find_precompiled_header(request.recipe, request.models_dir)) == std::nullopt);
+  // Defects of the source are found as with the precompiled header.
+  bench.write("model_def.cpp", "struct Net { int answer() { return nothing_here; } };\n");
+  CHECK_THAT(need(build::build_model(request, {})).output,
+             Catch::Contains("use of undeclared identifier 'nothing_here'"));
 }
 
-TEST_CASE("a damaged precompiled header is made again", "[build]") {
+TEST_CASE("a precompiled header is made by one process at a time", "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  const std::string entry = std::filesystem::path(header_of(request)).parent_path();
+  need(remove_tree(entry));
+  const auto make = [&] {
+    need(build::make_precompiled_header(request.recipe, request.models_dir, mono_now() + 60s, {}));
+    return path_exists(entry);
+  };
+  {
+    const FileLock made_by_another = need(FileLock::try_lock(entry + ".lock"));
+    CHECK_FALSE(make());
+  }
+  CHECK(make());
+}
+
+TEST_CASE("a damaged precompiled header is removed, and the trial compiled without it", "[build]") {
   Bench bench;
   build::BuildRequest request = with_header(bench);
   bench.write("model_def.cpp", "struct Net { int answer() { return kPrecompiled; } };\n");
   need(write_file_atomic(header_of(request), "no header"));
-  CHECK(answer_of(need(build::build_model(request, {})).library) == 7);
+  const build::BuildOutcome outcome = need(build::build_model(request, {}));
+  CHECK(answer_of(outcome.library) == 7);
+  CHECK(outcome.without_header);
+  CHECK(need(build::find_precompiled_header(request.recipe, request.models_dir)) == std::nullopt);
 }
 
 TEST_CASE("text of a trial is no complaint about the precompiled header", "[build]") {
@@ -294,6 +308,7 @@ TEST_CASE("a precompiled header serves only files that are as old as those it wa
                                      "Once().value" + more + "; } };\n");
     return answer_of(need(build::build_model(request, {})).library);
   };
+  (void)header_of(request);
   CHECK(trial("") == 10);
   // Another checkout or installation of the same headers. Clang recognizes `#pragma once` by size and time.
   std::filesystem::last_write_time(once, std::filesystem::last_write_time(once) + 1h);

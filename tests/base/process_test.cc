@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/files.h"
@@ -123,6 +124,17 @@ TEST_CASE("a child starts with default signals, none blocked, in its own process
   leader.new_session = true;
   Child session = need(Child::spawn(leader));
   CHECK(::getsid(session.pid()) == session.pid());
+}
+
+TEST_CASE("a child of the lowest priority does not share a core equally with other sessions", "[process]") {
+  ProcessOptions options = shell("exec sleep 60");
+  options.new_session = true;
+  Child child = need(Child::spawn(options));
+  const std::string group = "/proc/" + std::to_string(child.pid()) + "/autogroup";
+  lower_priority(child.pid());
+  CHECK(::getpriority(PRIO_PROCESS, static_cast<id_t>(child.pid())) == 19);
+  // Without the file the kernel has no autogroups.
+  if (path_exists(group)) CHECK_THAT(need(read_file(group)), Catch::Contains("nice 19"));
 }
 
 TEST_CASE("a long-lived child can be signaled and waited for", "[process]") {

@@ -96,6 +96,18 @@ class Builds(Clusters):
         self.assertIn("waits for the build of its experiment", self.cluster.det("explain", "trial", second))
         self.cluster.wait_state(id, "COMPLETED", timeout=240)
 
+    def test_the_first_build_does_not_wait_for_the_precompiled_header_which_is_made_after_it(self):
+        models = self.cluster.dir / "cache" / "determined" / "models"
+        with cache_of(self.cluster.dir / "cache"):
+            self.cluster.start_agent("only", slots=1)  # Artificial slots: no header is made at the start.
+        id = self.cluster.create(self.edited("code", ""), tiny(10))
+        trial = self.cluster.trial_id(id)
+        wait_until("the build", lambda: self.logged(trial, "model_def.cpp built in"), timeout=240)
+        self.assertEqual(self.logged(trial, "which are not precompiled yet"), 1)
+        # Its lock, at the lowest priority; a busy machine takes minutes to finish it.
+        wait_until("the header", lambda: list(models.glob("header-*")))
+        self.cluster.wait_state(id, "COMPLETED", timeout=120)
+
     def test_unchanged_code_is_not_built_again(self):
         self.cluster.start_agent("only", slots=1)
         code = self.edited("code", "")
