@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/random.h"
@@ -159,7 +160,10 @@ class Busy {
   }
 
   void take() {
-    for (StartAllocation& start : world_.started) running_.push_back(std::move(start));
+    for (StartAllocation& start : world_.started) {
+      positions_[start.allocation.id] = running_.size();
+      running_.push_back(std::move(start));
+    }
     world_.started.clear();
     for (const AllocationId& id : world_.asked_to_leave) terminating_.push_back(id);
     world_.asked_to_leave.clear();
@@ -177,13 +181,13 @@ class Busy {
   void end() {
     std::size_t index = static_cast<std::size_t>(below(static_cast<int>(running_.size())));
     if (!terminating_.empty()) {
-      for (std::size_t i = 0; i < running_.size(); ++i) {
-        if (running_[i].allocation.id == terminating_.back()) index = i;
-      }
+      if (const auto at = positions_.find(terminating_.back()); at != positions_.end()) index = at->second;
       terminating_.pop_back();
     }
     const Input input = world_.update(running_[index], AllocationState::kTerminated);
-    running_[index] = std::move(running_.back());
+    positions_[running_.back().allocation.id] = index;
+    positions_.erase(running_[index].allocation.id);
+    if (index + 1 < running_.size()) running_[index] = std::move(running_.back());
     running_.pop_back();
     measure(input);
   }
@@ -209,6 +213,8 @@ class Busy {
   Random random_{7, 0};
   World world_;
   std::vector<StartAllocation> running_;
+  /// Of running_. A scan of it between the events would evict the core's data from the processor's caches.
+  std::unordered_map<AllocationId, std::size_t> positions_;
   std::vector<AllocationId> terminating_;
   std::optional<AgentId> closed_;
   std::int64_t steps_ = 0;
