@@ -6,7 +6,7 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
-import { column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
+import { available, column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
 import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, spread } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
@@ -56,6 +56,14 @@ test('a row of a group has the range of a hyperparameter, and room for it', () =
   assert.equal(inGroups(of('searcherMetricsVal'), groups).inGroup, 'mean');
   assert.equal(inGroups(of('id'), groups).inGroup, undefined);
   assert.equal(inGroups(of('hp.lr'), []).width, 60);
+});
+
+test('trials of a search by halving have a column of stages, others have none', () => {
+  const stage = { at: 1, of: 3, length: 10, unit: 'batches', isStopped: true };
+  const staged = { ...run(1, {}, 1), stage };
+  assert.deepEqual([available([staged], 'trial'), available([run(1, {})], 'trial'), available([staged], 'experiment')].map((keys) => keys.includes('stage')), [true, false, false]);
+  assert.equal(valueOf(staged, 'stage'), '1/3');
+  assert.equal(valueOf(run(1, {}), 'stage'), undefined);
 });
 
 test('a deviation has two digits', () => {

@@ -1,6 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { flatten, isWide } from '../charts/search';
+import { flatten, isWide, stageText } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -135,6 +135,7 @@ const FIXED: Column[] = [
     ),
   },
   { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
+  { key: 'stage', title: 'Stage', width: 64, of: 'trial', cell: ({ stage }) => stage && <span title={stageText(stage)}>{`${stage.at}/${stage.of}`}</span> },
   count('batches', 'Batches', 88, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => (run.state === 'STATE_QUEUED' ? '' : <Time at={valueOf(run, 'startTime') as string} />) },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
@@ -315,8 +316,9 @@ export function column(key: string, kind: RunKind = 'experiment'): Column | unde
   return { key, title, width: Math.min(200, Math.max(96, 48 + 7 * title.length)), number: true, cell: (run) => valueText(valueOf(run, key)) };
 }
 
-// Keys of all columns for these rows: the fixed ones, then those of their trials.
+// Keys of all columns for these rows: the fixed ones, then those of their trials. Only trials of a search by halving have
+// stages.
 export const available = (runs: readonly Run[], kind: RunKind): string[] => [
-  ...FIXED.filter(({ of }) => !of || of === kind).map(({ key }) => key),
+  ...FIXED.filter(({ key, of }) => (!of || of === kind) && (key !== 'stage' || runs.some(({ stage }) => stage))).map(({ key }) => key),
   ...openKeys(runs),
 ];
