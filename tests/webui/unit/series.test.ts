@@ -206,8 +206,10 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
   const parts = toBands(panel, () => ({ place: 0, label: 'a' })).series;
   assert.deepEqual(parts.map(({ label, y, isPartial }) => [label, y, isPartial]), [
     ['a · validation (3)', [3, 5], undefined],
-    ['a, some ended · validation (3)', [4, 6], true],
+    ['a, some ended · validation (3)', [null, 4, 6], true],
   ]);
+  // The band has no gap between the parts.
+  assert.deepEqual([parts[1]?.x[0], parts[1]?.low?.[0], parts[1]?.high?.[0]], [1, parts[0]?.low?.[1], parts[0]?.high?.[1]]);
   const x = [...new Set(parts.flatMap((one) => one.x))];
   const table = parts.map((one) => x.map((at) => one.y[one.x.indexOf(at)]));
   const labels = (at: number): string[] => hoverRows([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).map(({ label }) => label);
@@ -216,7 +218,7 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
   assert.deepEqual(whole(parts).map(({ x, y }) => [x.length, y]), [[4, [3, 5, 4, 6]]]);
   // A line between means of other runs would look like a change of the metric.
   const ending = toBands(panelOf(...[5, 5, 5, 4, 3].map((count, at) => curve(at, 'validation', Array(count).fill(at)))), () => ({ place: 0, label: 'a' })).series;
-  assert.deepEqual(ending.map(({ x, y }) => [x, y]), [[[0, 1, 2], [2, 2, 2]], [[3, 3.5, 4], [1.5, null, 1]]]);
+  assert.deepEqual(ending.map(({ x, y }) => [x, y]), [[[0, 1, 2], [2, 2, 2]], [[2, 3, 3.5, 4], [null, 1.5, null, 1]]]);
 });
 
 test('of small groups the runs are drawn, in the color of their group, instead of a band', () => {

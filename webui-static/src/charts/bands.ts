@@ -64,7 +64,8 @@ const withGaps = (points: readonly Point[]): Point[] =>
     return [{ ...point, x: (last.x + point.x) / 2, y: null, low: between(last.low, point.low), high: between(last.high, point.high) }, point];
   });
 
-// The mean curve of a group. The part where some runs have ended is a curve of its own.
+// The mean curve of a group. The part where some runs have ended is a curve of its own, which begins at the end of the band
+// before it, without a mean there.
 function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[] {
   const points = meansOf(all, hasBand);
   const firstEnd = Math.min(...all.map((one) => one.x[one.x.length - 1] ?? Infinity));
@@ -80,7 +81,8 @@ function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[
   });
   const later = points.findIndex(({ x }) => x > firstEnd);
   if (later < 1 || (points[later]?.y ?? null) === null) return [part(points)];
-  return [part(points.slice(0, later)), { ...part(withGaps(points.slice(later)), ', some ended'), isPartial: true }];
+  const end = { ...(points[later - 1] as Point), y: null };
+  return [part(points.slice(0, later)), { ...part([end, ...withGaps(points.slice(later))], ', some ended'), isPartial: true }];
 }
 
 // The curves of a panel, with those in one whose mean has two parts.
@@ -88,7 +90,7 @@ export const whole = (series: readonly Series[]): Series[] =>
   series.flatMap((one) => {
     if (one.isPartial) return [];
     const more = series.find(({ isPartial, place, group }) => isPartial && place === one.place && group === one.group);
-    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later];
+    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later.slice(1)];
     return more ? { ...one, x: joined(one.x, more.x), y: joined(one.y, more.y), low: joined(one.low ?? [], more.low), high: joined(one.high ?? [], more.high) } : one;
   });
 
