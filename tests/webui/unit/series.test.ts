@@ -257,11 +257,10 @@ test('first values are out of sight, so that the last ones fill a third of the p
   const near = falling.map((value) => value + 0.1);
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 4.1], 9.1]);
-  // A chart that is watched stays cropped with points that gain less, and a whole one whole.
-  const less = { series: [run(1, [6, ...falling.slice(1)]), run(2, [6, ...near.slice(1)])] };
-  const states = ['first', 'cropped', 'whole'] as const;
-  assert.deepEqual(states.map((before) => focusOf(less, undefined, 0, before) !== undefined), [false, true, false]);
-  assert.deepEqual(states.map((before) => focusOf({ series: [run(1, steep), run(2, near)] }, undefined, 0, before) !== undefined), [true, true, false]);
+  assert.equal(focusOf({ series: [run(1, [6, ...falling.slice(1)]), run(2, [6, ...near.slice(1)])] }), undefined, 'it would gain little');
+  // A run that is at its first part has only its last value always in sight.
+  const many = Array.from({ length: 31 }, (_, at) => 1 + 8 * 0.8 ** at);
+  assert.equal(focusOf({ series: [run(1, many), run(2, many.map((value) => value + 0.1)), run(3, [9, 8, 7, 6, 5, 4])] })?.range[1], 4);
   // Runs with other last values: no more than needed.
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A learning rate rises first: its peak is in sight.
@@ -284,8 +283,6 @@ test('curves that change from point to point as much as the runs differ are smoo
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1.2, 180))] }), 0.9);
   assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1, 90))] }) > 0.8, 'a shorter run');
   assert.equal(steadiness({ series: [run(1, wave(0.04, 1)), run(2, wave(0.04, 1.2))] }), 0, 'the runs differ more');
-  const between = { series: [run(1, wave(0.25, 1)), run(2, wave(0.25, 2.4))] };
-  assert.deepEqual([steadiness(between), steadiness(between, true) > 0], [0, true], 'new points do not change it back and forth');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');
   assert.equal(steadiness({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), 0, 'equal ones');
