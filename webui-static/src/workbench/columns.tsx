@@ -136,7 +136,7 @@ const FIXED: Column[] = [
   },
   { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
   { key: 'stage', title: 'Stage', width: 64, of: 'trial', cell: ({ stage }) => stage && <span title={stageText(stage)}>{`${stage.at}/${stage.of}`}</span> },
-  count('batches', 'Batches', 88, 'trial'),
+  count('batches', 'Batches', 80, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => (run.state === 'STATE_QUEUED' ? '' : <Time at={valueOf(run, 'startTime') as string} />) },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
   {
@@ -216,7 +216,7 @@ export function usualColumns(runs: readonly Run[], beside: boolean, width: numbe
 
 // Pixels of a character of a cell and of a head, of the padding, and of the arrow of an order.
 const CELL_CHARACTER = 8;
-const HEAD_CHARACTER = 7;
+const HEAD_CHARACTER = 6.5;
 const PADDING = 24;
 const ARROW = 14;
 export const cellWidth = (text: string): number => PADDING + CELL_CHARACTER * text.length;
