@@ -109,6 +109,7 @@ test('labels beside the plot are in the order of the ends, also if these are at 
     'curves do not move them',
   );
   const out = [{ text: '5', x: 298, y: 200, before: 60, isOut: true }, { text: '6', x: 298, y: 200, before: 20, isOut: true }];
+  assert.ok(placedLabels(out, 300, 200).every(({ isJoined }) => !isJoined), 'no line to a corner that the curves do not reach');
   assert.deepEqual(placedLabels(out, 300, 200, () => true).map(({ text, left, middle }) => [text, left, middle]), [['6', 310, 182], ['5', 310, 194]], 'also of ends below it');
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
   assert.deepEqual(placedLabels(together, 300, 200, () => true).map(({ text, middle }) => [text, middle]), [['0', 62.75], ['1', 74.75], ['2', 86.75], ['3', 98.75]]);

@@ -321,7 +321,7 @@ export function Metrics(props: Props) {
   const { height, resize } = useHeight(filled);
   // A range that was chosen is shown with all its values.
   const drawnLook: Look = { ...look, size, height, whole: look.whole || system || zoom !== undefined };
-  const pace = useMemo(() => (single && !system ? paceText(data ?? []) : ''), [data, single]);
+  const pace = useMemo(() => (single && !system && !ended ? paceText(data ?? []) : ''), [data, single, ended]);
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
   const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);

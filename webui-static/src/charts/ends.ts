@@ -48,7 +48,7 @@ export interface End extends Point {
 export interface Label extends End {
   left: number; // of the text
   middle: number;
-  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it
+  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it, and its end in sight
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
@@ -137,7 +137,8 @@ function besidePlot<T extends End>(ends: readonly T[], width: number, height: nu
   const middles = spread(column.map(({ y }) => y), height);
   return column.map((end, place) => {
     const middle = middles[place] ?? end.y;
-    return { ...end, left: width + GAP, middle, isJoined: Math.abs(middle - end.y) > JOINED };
+    // Curves that have left the plot reach its edge at different places; a line to its corner would point at none of them.
+    return { ...end, left: width + GAP, middle, isJoined: !end.isOut && Math.abs(middle - end.y) > JOINED };
   });
 }
 
