@@ -44,6 +44,11 @@ export const searching = [
       const rows = await cells();
       assert.deepEqual(rows.map((row) => row.slice(0, 3)), [['1', '1', '40'], ['1', '2', '80'], ['2', '1', '80']]);
       assert.equal(rows[0][4], rows[1][3], 'trials that continued reached the next rung');
+      // The table has the stage of each trial.
+      const stages = await page.locator('tbody tr[data-id] td', { hasText: /^[12]\/[12]$/ }).evaluateAll((all) => all.map((cell) => [cell.textContent, cell.querySelector('span').title]));
+      assert.equal(stages.length, 6);
+      assert.ok(stages.some(([text, title]) => text === '1/1' && title === 'Stage 1 of 1, 80 batches'), `${stages}`);
+      assert.equal(stages.filter(([text]) => text === '2/2').length, Number(rows[1][3]), `${stages}`);
       const trials = await pictures().evaluateAll((all) => all.map((one) => [...one.querySelectorAll('svg a')].map((line) => line.getAttribute('href'))));
       assert.equal(new Set(trials.flat()).size, 6);
       assert.equal(trials.flat().length, 6);

@@ -103,6 +103,7 @@ export const trial = [
       const uneven = 'GPU 0 is much busier than the others (96% vs 41%). They may wait for it.';
       await open('trials/1');
       await untilText(uneven);
+      assert.match(await page.locator('.pace').textContent(), /^[\d.,]+ batches\/s · GPU \d+%$/);
       await open('trials/1?tab=profiler');
       await untilText(uneven);
       await page.waitForSelector('figure[data-panel="memory_free"] canvas');

@@ -94,6 +94,9 @@ export const workbench = [
       const sizes = (await page.locator('tr.group .quiet').allTextContents()).map(Number).filter(Number.isFinite);
       assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
       assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
+      const mean = page.locator('tr.group td', { hasText: '±' }).first();
+      await mean.hover();
+      assert.match(await mean.getAttribute('title'), /^\d+ runs · mean [\d.]+ ± [\d.]+ · min [\d.]+ · median [\d.]+ · max [\d.]+$/);
       const key = page.getByRole('list', { name: 'Groups shown' });
       assert.match(await key.locator('li').first().textContent(), /kind = \w+$/);
       await until(() => /kind = \w+ · (training|validation)/.test(document.querySelector('figure[data-panel="loss"]')?.ariaLabel ?? ''));

@@ -86,7 +86,7 @@ test('a comparison has sections; only the rows that differ are left on demand', 
   assert.deepEqual(onlyDiffering(sections([subject(1, 0.5), subject(1, 0.5)], false, 0)), []);
 });
 
-test('durations that are nearly equal do not differ', () => {
+test('durations that are nearly equal have no difference', () => {
   const lasting = (...seconds: number[]) => {
     const all = seconds.map((one, at) => {
       const known = subject(at + 1, 0.5);
@@ -95,10 +95,19 @@ test('durations that are nearly equal do not differ', () => {
     });
     return onlyDiffering(sections(all, false, 0)).flatMap(({ rows }) => rows.filter(({ name }) => name === 'Duration').map(told));
   };
-  assert.deepEqual(lasting(5, 14), [], 'less than ten seconds');
+  assert.deepEqual(lasting(5, 14), [['5s', '14s']], 'less than ten seconds');
+  assert.deepEqual(lasting(5, 5.5), [], 'the same text');
   assert.deepEqual(lasting(5, 15), [['5s', '15s +10s']]);
-  assert.deepEqual(lasting(1000, 1049), [], 'less than a twentieth');
+  assert.deepEqual(lasting(1000, 1049), [['16m 40s', '17m 29s']], 'less than a twentieth');
   assert.deepEqual(lasting(1000, 1060), [['16m 40s', '17m 40s +1m 00s']]);
+});
+
+test('a comparison of experiments has the training metrics of the run table whose better direction is known', () => {
+  const named = (id: number, loss: number): Subject => ({ ...subject(id, 0.5), training: { loss, grad_norm: id } });
+  const rows = sections([named(1, 0.5), named(2, 0.25)], false, 0).find(({ name }) => name === 'At the best validation')?.rows ?? [];
+  assert.deepEqual(rows.map((row) => [row.name, ...told(row)]), [['loss', '0.5', '0.5'], ['loss (training)', '0.50', '0.25 −0.25']]);
+  const row = { kind: 'experiment', experiment: {}, trial: { id: 1 }, training: { loss: 0.5 } } as unknown as Run;
+  assert.deepEqual(withRow(subject(1, 0.5), row).training, { loss: 0.5 });
 });
 
 test('the first line names the one that leads, by the difference of the shown values', () => {

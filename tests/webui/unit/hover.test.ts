@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
 import { clearest, labeled, merged, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
-import { hoverRows, nearest, placed } from '../../../webui-static/src/charts/hover';
+import { hoverRows, nearest, placed as placedAt } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
 test('the nearest value is searched in x on both sides', () => {
@@ -54,10 +54,17 @@ test('both forms of color become transparent', () => {
   assert.equal(faint('hsl(1 60% 40%)'), 'hsl(1 60% 40% / 0.3)');
 });
 
-test('the box of values is over the chart beside its own; alone beside the pointer towards the middle of its plot, in the half without the values', () => {
+test('the box of values is within its chart, above or below the values, if it has the room; else over the chart beside it; alone beside the pointer towards the middle of its plot, in the half without the values', () => {
   const alone = { chart: [100, 900], charts: [100, 900] } as const;
-  const plot = { middle: 500, top: 100, bottom: 400, ...alone };
+  const plot = { middle: 500, top: 100, bottom: 400, floor: 440, free: 80, ...alone };
   const pair = { ...plot, left: 400, isHigh: true, charts: [100, 900] } as const;
+  const placed = (at: Parameters<typeof placedAt>[0], width: number, height: number) => placedAt(at, 4, width, height);
+  assert.deepEqual(placed({ ...pair, left: 300, chart: [100, 500], free: 84 }, 1400, 900), { right: '906px', bottom: '466px', maxWidth: '388px' });
+  assert.deepEqual(placed({ ...pair, left: 700, chart: [500, 900], free: 84, isHigh: false }, 1400, 900), { right: '506px', top: '100px', maxWidth: '388px' });
+  const roomy = { ...pair, free: 84, isHigh: false, chart: [100, 700] } as const;
+  assert.deepEqual(placed({ ...roomy, left: 200 }, 1400, 900), { left: '214px', top: '100px', maxWidth: '480px' });
+  assert.deepEqual(placed({ ...roomy, left: 600 }, 1400, 900), { right: '814px', top: '100px', maxWidth: '480px' });
+  assert.deepEqual(placed({ ...pair, chart: [100, 500], free: 84 }, 1400, 420), { left: '514px', bottom: '20px', maxWidth: '386px' }, 'the room is below the window');
   assert.deepEqual(placed({ ...pair, chart: [100, 500] }, 1400, 900), { left: '514px', top: '100px', maxWidth: '386px' });
   assert.deepEqual(placed({ ...pair, chart: [500, 900], top: 500, bottom: 800 }, 1400, 900), { right: '914px', bottom: '100px', maxWidth: '386px' });
   assert.deepEqual(placed({ ...plot, left: 400, isHigh: true }, 1400, 900), { left: '414px', bottom: '500px', maxWidth: '972px' });
@@ -101,6 +108,9 @@ test('labels beside the plot are in the order of the ends, also if these are at 
     ],
     'curves do not move them',
   );
+  const out = [{ text: '5', x: 298, y: 200, before: 60, isOut: true }, { text: '6', x: 298, y: 200, before: 20, isOut: true }];
+  assert.ok(placedLabels(out, 300, 200).every(({ isJoined }) => !isJoined), 'no line to a corner that the curves do not reach');
+  assert.deepEqual(placedLabels(out, 300, 200, () => true).map(({ text, left, middle }) => [text, left, middle]), [['6', 310, 182], ['5', 310, 194]], 'also of ends below it');
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
   assert.deepEqual(placedLabels(together, 300, 200, () => true).map(({ text, middle }) => [text, middle]), [['0', 62.75], ['1', 74.75], ['2', 86.75], ['3', 98.75]]);
 });
@@ -123,14 +133,14 @@ test('a label without a place at its end is on its curve, where it covers no oth
   const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
     placedLabels(ends, 300, 200, covers, along).map(({ text, left, middle, isJoined }) => [text, left + 3.5, middle, isJoined]);
   // The first point is too near the edge for its text.
-  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }]), [['1', 200, 50, false]]);
-  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
-  const out = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 250, isOut: true }));
-  assert.deepEqual(placedLabels([{ text: '1', x: 300, y: 250, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
+  assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }]), [['1', 200, 50, false]]);
+  assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
+  const out = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 200, y: 200, isOut: true }));
+  assert.deepEqual(placedLabels([{ text: '1', x: 200, y: 200, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
   const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
   assert.deepEqual(of(out), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
-  assert.deepEqual(of([{ text: '1', x: 300, y: 250, isOut: true }], () => true), []);
+  assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), []);
 });
 
 test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {

@@ -1,7 +1,7 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, farthest, fromBegin, isConstant, atValidations, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, timeTicks } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, earlyText, farthest, fromBegin, isConstant, atValidations, lanes, lengthScale, marks, objective, position, ranks, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/charts/search';
 import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -173,6 +173,37 @@ test('a search is drawn a bracket each, with the rungs that were planned; one wi
   assert.deepEqual(bestOf(trials, true), { id: 3, value: 1 });
   assert.deepEqual(bestOf([trial(4, {})], false), undefined);
   assert.deepEqual(farthest(trials, 2).map((one) => one.id), [2, 3]);
+});
+
+test('a trial has the stage that it trains for, or at which it was stopped', () => {
+  const of = (id: number, state: string, totalBatchesProcessed: number, epochs?: number) =>
+    ({ ...trial(id, {}), state, totalBatchesProcessed, latestValidation: { metrics: { avgMetrics: { epochs } } } }) as unknown as Trial;
+  const bracket = { rungs: [10, 30, 90].map((length) => ({ length, trials: 1 })), maxTrials: 9, trialIds: [1, 2, 3, 4, 77] };
+  const trials = [of(1, 'STATE_COMPLETED', 12, 30), of(2, 'STATE_RUNNING', 12, 5), of(3, 'STATE_COMPLETED', 90), of(4, 'STATE_ERROR', 0), of(5, 'STATE_RUNNING', 0)];
+  const texts = (timeMetric: string): string[] => [...trialStages({ timeMetric, brackets: [bracket] }, trials)].map(([id, stage]) => `${id}: ${stageText(stage)}`);
+  assert.deepEqual(texts('batches'), ['1: Stopped at stage 1 of 3, 10 batches', '2: Stage 2 of 3, 30 batches', '3: Stage 3 of 3, 90 batches', '4: Stage 1 of 3, 10 batches']);
+  assert.deepEqual(texts('epochs').slice(0, 2), ['1: Stopped at stage 2 of 3, 30 epochs', '2: Stage 1 of 3, 10 epochs']);
+  assert.deepEqual(trialStages({ timeMetric: '', brackets: [] }, trials).size, 0);
+});
+
+test('a search names the trials that went on before better ones reported', () => {
+  const done = (id: number) => ({ ...trial(id, {}), state: 'STATE_COMPLETED' }) as Trial;
+  const lane = { title: '', trials: [1, 2, 3, 4].map(done), maxTrials: 4, rungs: [{ length: 10, came: 4, wentOn: 2 }, { length: 30, came: 2, wentOn: undefined }] };
+  const at = (length: number, seconds: number, value?: number) => ({ length, seconds, value });
+  const reports: Record<number, ReturnType<typeof at>[]> = {
+    1: [at(0, 0), at(10, 1, 0.5), at(20, 2, 0.6), at(30, 3, 0.7)],
+    2: [at(10, 5, 0.6)],
+    3: [at(12, 6, 0.9), at(30, 9, 0.9)],
+    4: [at(10, 0.5, 0.4)],
+  };
+  const of = (smallerIsBetter: boolean, running: readonly number[] = []) =>
+    wentOnEarly({ ...lane, trials: lane.trials.map((one) => (running.includes(one.id) ? { ...one, state: 'STATE_RUNNING' } : one)) }, ({ id }) => reports[id] ?? [], smallerIsBetter);
+  assert.deepEqual(of(false), [{ id: 1, stages: [1] }]);
+  assert.deepEqual(of(false, [2]), [], 'the better one may go on yet');
+  assert.deepEqual(of(true), [], 'the better one reported before');
+  assert.equal(earlyText([{ id: 1, stages: [1] }]), 'Went on before better ones reported: trial 1 after stage 1.');
+  const many = [{ id: 1, stages: [1, 2, 3] }, ...[5, 6, 7, 8].map((id) => ({ id, stages: [1] })), { id: 9, stages: [2] }, { id: 10, stages: [2] }];
+  assert.equal(earlyText(many), 'Went on before better ones reported: trial 1 after stages 1, 2 and 3, 4 trials after stage 1, trials 9 and 10 after stage 2.');
 });
 
 test('how far a trial had come is told by the metric that the search counts in', () => {

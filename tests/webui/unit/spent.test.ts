@@ -1,8 +1,8 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
-import type { Allocation } from '../../../webui-static/src/wire';
+import { paceText, partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import type { Allocation, MetricSeries } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const at = (seconds: number): string => new Date(START + seconds * 1000).toISOString();
@@ -19,6 +19,17 @@ const attempt = (run: number, from: number, to?: number): Allocation => ({
   exitMessage: '',
 });
 const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => ({ ms: START + seconds * 1000, batches }));
+
+test('the pace of a trial is the median of its newest reports', () => {
+  const series = (group: string, name: string, values: number[], milliseconds: number[]): MetricSeries => ({ trialId: 1, group, name, firstTime: at(0), batches: values.map(() => 10), values, milliseconds });
+  const loss = series('training', 'loss', [3, 2, 1, 1], [0, 1000, 1000, 60_000]);
+  assert.equal(paceText([loss]), '10 batches/s');
+  const cpu = series('cpu', 'cpu_util_simple', [30, 34, 90], [0, 1, 1]);
+  assert.equal(paceText([loss, cpu]), '10 batches/s · CPU 34%');
+  assert.equal(paceText([loss, cpu, series('gpu', 'gpu_util.0', [81, 82.4, 90], [0, 1, 1])]), '10 batches/s · GPU 82%');
+  assert.equal(paceText([series('training', 'loss', [3, 2, 1], [0, 5, 5])]), '2,000 batches/s');
+  assert.equal(paceText([]), '');
+});
 
 test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {
   const attempts = [attempt(2, 100), attempt(1, 10, 60)];

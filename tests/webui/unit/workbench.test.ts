@@ -6,8 +6,8 @@ import { brushed, brushTests } from '../../../webui-static/src/charts/brush';
 import { front, history, points, readGoals, writeGoals, type Goal } from '../../../webui-static/src/charts/outcomes';
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
-import { column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
-import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, spread } from '../../../webui-static/src/workbench/groups';
+import { available, column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
+import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, spread, spreadText } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
@@ -56,6 +56,23 @@ test('a row of a group has the range of a hyperparameter, and room for it', () =
   assert.equal(inGroups(of('searcherMetricsVal'), groups).inGroup, 'mean');
   assert.equal(inGroups(of('id'), groups).inGroup, undefined);
   assert.equal(inGroups(of('hp.lr'), []).width, 60);
+});
+
+test('the pointer on a value of a group shows its runs, least, median and greatest value', () => {
+  const runs = [0.5, 0.25, 1, undefined].map((value, at) => run(at + 1, {}, value));
+  const text = (own: Run[]): string => spreadText(own, { key: 'searcherMetricsVal', text: (value) => value.toFixed(2) });
+  assert.equal(text(runs), '3 of 4 runs · mean 0.58 ± 0.38 · min 0.25 · median 0.50 · max 1.00');
+  assert.equal(text(runs.slice(0, 2)), '2 runs · mean 0.38 ± 0.18 · min 0.25 · median 0.38 · max 0.50');
+  assert.equal(text(runs.slice(0, 1)), '1 run · mean 0.50 · min 0.50 · median 0.50 · max 0.50');
+  assert.equal(text(runs.slice(3)), '');
+});
+
+test('trials of a search by halving have a column of stages, others have none', () => {
+  const stage = { at: 1, of: 3, length: 10, unit: 'batches', isStopped: true };
+  const staged = { ...run(1, {}, 1), stage };
+  assert.deepEqual([available([staged], 'trial'), available([run(1, {})], 'trial'), available([staged], 'experiment')].map((keys) => keys.includes('stage')), [true, false, false]);
+  assert.equal(valueOf(staged, 'stage'), '1/3');
+  assert.equal(valueOf(run(1, {}), 'stage'), undefined);
 });
 
 test('a deviation has two digits', () => {

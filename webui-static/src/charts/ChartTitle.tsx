@@ -46,7 +46,7 @@ function Drawn({ text, title, other, offer }: { text: string; title: string; oth
 function Beyond({ range, beyond }: Focus) {
   const text = metric(Number(beyond.toPrecision(3)));
   const place = beyond > range[1] ? 'above the plot, up to' : 'below the plot, down to';
-  return <Drawn text="cropped" title={`The first values are ${place} ${text}`} other={{ y: 'all' }} offer="show all values" />;
+  return <Drawn text="cropped" title={`The first values are ${place} ${text}, so that the last ones, which differ less, fill up to a third of it`} other={{ y: 'all' }} offer="show all values" />;
 }
 
 const Smoothed = ({ weight }: { weight: number }) => (

@@ -8,7 +8,7 @@ import { hovered } from '../workbench/selection';
 import { ChartTitle, summary } from './ChartTitle';
 import { paleOf } from './behind';
 import { isBanded, isBelow, rateRange } from './facts';
-import { focusOf, isDecided, steadiness, type Before, type Focus } from './focus';
+import { focusOf, steadiness, type Focus } from './focus';
 import { Grip } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, type Hover } from './hover';
@@ -169,32 +169,14 @@ function usePlot(drawn: Drawn, hover: Signal<Hover | undefined>): { host: { curr
 
 // The part of the values that is in sight; undefined for all of them.
 function useFocus({ panel, look, smallerIsBetter }: ChartProps, pale: readonly Series[]): Focus | undefined {
-  const before = useRef<Before>('first');
-  // Other runs are another chart.
-  const shown = panel.series.map(({ trial }) => trial).join();
-  const known = useRef(shown);
-  if (known.current !== shown) before.current = 'first';
-  known.current = shown;
   const isWhole = look.log || look.whole || panel.range !== undefined;
-  const focus = useMemo(
-    () => (isWhole ? undefined : focusOf(withRuns(panel, pale), smallerIsBetter, look.smoothing, before.current)),
-    [panel, isWhole, look.smoothing],
-  );
-  before.current = isWhole || !isDecided(panel) ? 'first' : focus ? 'cropped' : 'whole';
-  return focus;
-}
-
-// The smoothing of noisy curves without a choice; 0 for others. A chart that was smoothed stays so more easily.
-function useSteadiness({ panel, look }: ChartProps): number {
-  const wasNoisy = useRef(false);
-  const steady = useMemo(() => (look.smoothing === undefined ? steadiness(panel, wasNoisy.current) : 0), [panel, look.smoothing]);
-  wasNoisy.current = steady > 0;
-  return steady;
+  return useMemo(() => (isWhole ? undefined : focusOf(withRuns(panel, pale), smallerIsBetter, look.smoothing)), [panel, isWhole, smallerIsBetter, look.smoothing]);
 }
 
 export function MetricChart(props: ChartProps) {
   const { panel } = props;
-  const steady = useSteadiness(props);
+  // The smoothing of noisy curves without a choice; 0 for others.
+  const steady = useMemo(() => (props.look.smoothing === undefined ? steadiness(panel) : 0), [panel, props.look.smoothing]);
   const rates = useMemo(() => (props.look.log === undefined ? rateRange(panel) : undefined), [panel, props.look.log]);
   const look: Look = { ...props.look, log: props.look.log ?? rates !== undefined, ...(steady > 0 ? { smoothing: steady, isCentered: true } : {}) };
   const pale = useMemo(() => paleOf(panel, look), [panel, look.smoothing, look.isCentered]);

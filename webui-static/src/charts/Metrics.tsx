@@ -24,7 +24,7 @@ import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
 import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
-import { isPercentage, systemTitle, unitText } from './spent';
+import { isPercentage, paceText, systemTitle, unitText } from './spent';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
@@ -321,6 +321,7 @@ export function Metrics(props: Props) {
   const { height, resize } = useHeight(filled);
   // A range that was chosen is shown with all its values.
   const drawnLook: Look = { ...look, size, height, whole: look.whole || system || zoom !== undefined };
+  const pace = useMemo(() => (single && !system && !ended ? paceText(data ?? []) : ''), [data, single, ended]);
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
   const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
@@ -341,6 +342,11 @@ export function Metrics(props: Props) {
     <section aria-label={system ? 'Machine' : 'Metrics'}>
       <Tools {...props} panels={panels} shown={[...first, ...open.flatMap((one) => one.panels)]} look={look} names={names} zoomed={zoom !== undefined}>
         {!onPhone() && <UnevenNote found={uneven} />}
+        {pace !== '' && (
+          <span class="quiet pace" title="Medians of the newest reports. The profiler has all of them.">
+            {pace}
+          </span>
+        )}
       </Tools>
       {onPhone() && <UnevenNote found={uneven} />}
       <ErrorNote error={live.error} retry={live.reload} />

@@ -1,17 +1,17 @@
 // A search: one chart per bracket ("schedule"), in which every trial is a line through its validations, and the rungs
 // ("stages") at which trials are compared. The metric over the length of training, or the length over time.
 import * as api from '../api';
-import { brackets } from '../calls/brackets';
+import type { Brackets } from '../calls/brackets';
 import { paths, useQuery } from '../address';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
 import { counted, grouped, metric, digits } from '../format';
-import { useLive } from '../live';
+import { useLive, type Live } from '../live';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
-import { atValidations, bestOf, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, type Dimension, type Lane, type LengthScale, type Report } from './search';
+import { atValidations, bestOf, earlyText, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, wentOnEarly, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
 import { ticks } from './ticks';
 
@@ -42,6 +42,7 @@ const MAX_ENDED = 8;
 
 export interface Props {
   experimentId: number;
+  plan: Live<Brackets>;
   trials: Trial[];
   metricName: string;
   smallerIsBetter: boolean;
@@ -251,6 +252,8 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
   // Also those that reached the last stage without being drawn.
   const ended = lines.filter(({ points }) => lane.title !== '' && (points[points.length - 1]?.length ?? 0) >= most).map(({ trial }) => trial.id);
   const named = [...places.keys()].filter((id) => painting.isDrawn(id) || (ended.length <= MAX_ENDED && ended.includes(id)));
+  const reports = new Map(lines.map(({ trial, points }) => [trial.id, points]));
+  const early = lane.title === '' ? [] : wentOnEarly(lane, ({ id }) => reports.get(id) ?? [], smallerIsBetter);
   return (
     <figure
       class="chart wide"
@@ -283,6 +286,7 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>
+      {early.length > 0 && <p class="quiet search-note">{earlyText(early)}</p>}
     </figure>
   );
 }
@@ -366,7 +370,7 @@ function linesOf(trials: readonly Trial[], series: readonly api.TrialSeries[], t
   );
 }
 
-export function SearchView({ experimentId, trials, metricName, smallerIsBetter }: Props) {
+export function SearchView({ experimentId, plan, trials, metricName, smallerIsBetter }: Props) {
   const { query } = useQuery();
   const drawn = farthest(trials, MAX_TRIALS);
   const painting = usePainting(trials, smallerIsBetter);
@@ -374,12 +378,6 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
   const live = useLive(
     `search ${experimentId} ${ids.join()}`,
     (signal) => api.series(ids, { points: POINTS, group: 'validation' }, signal),
-    (change) => change === 'everything' || (change.experimentId === experimentId && change.kind === 'trial'),
-    1000,
-  );
-  const plan = useLive(
-    `brackets ${experimentId}`,
-    (signal) => brackets(experimentId, signal),
     (change) => change === 'everything' || (change.experimentId === experimentId && change.kind === 'trial'),
     1000,
   );
@@ -422,7 +420,7 @@ export function SearchView({ experimentId, trials, metricName, smallerIsBetter }
       ))}
       <p class="quiet search-note">
         {bracketed
-          ? 'Each schedule (bracket) has its own trials. Only the best so far go on after a stage (rung), which ends at the first validation at or after its configured length.'
+          ? 'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length.'
           : 'Lines across: lengths at which trials ended.'}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>

@@ -26,17 +26,16 @@ function positions(all: readonly Series[]): number[] {
 interface Point {
   x: number;
   step: number;
-  count: number; // runs with a value
   y: number | null;
   low: number | null;
   high: number | null;
 }
 
-// The mean with its band at each position, where at least half of the runs have values: with fewer it would jump from run to
-// run.
-function meansOf(all: readonly Series[], hasBand: boolean): Point[] {
+// The mean with its band at these positions, where at least half of the runs have values: with fewer it would jump from run
+// to run.
+function meansOf(all: readonly Series[], at: readonly number[], hasBand: boolean): Point[] {
   const first = all[0] as Series;
-  return positions(all).map((x) => {
+  return at.map((x) => {
     // Batches of the positions, by the first curve.
     const step = Math.round(valueAt({ ...first, y: first.steps }, x) ?? first.steps[first.steps.length - 1] ?? 0);
     const values = all.map((one) => valueAt(one, x)).filter((value) => value !== undefined);
@@ -45,7 +44,6 @@ function meansOf(all: readonly Series[], hasBand: boolean): Point[] {
     return {
       x,
       step,
-      count: values.length,
       y: own ? own.mean : null,
       // No further than the values: a learning rate has no band below zero.
       low: edges ? Math.max(Math.min(...values), edges.mean - edges.deviation) : null,
@@ -54,20 +52,12 @@ function meansOf(all: readonly Series[], hasBand: boolean): Point[] {
   });
 }
 
-const between = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : (a + b) / 2);
+const lastOf = ({ x }: Series): number => x[x.length - 1] ?? 0;
 
-// With gaps of the mean where the number of runs changes: a line over it would look like a change of the metric.
-const withGaps = (points: readonly Point[]): Point[] =>
-  points.flatMap((point, at) => {
-    const last = points[at - 1];
-    if (!last || last.count === point.count) return [point];
-    return [{ ...point, x: (last.x + point.x) / 2, y: null, low: between(last.low, point.low), high: between(last.high, point.high) }, point];
-  });
-
-// The mean curve of a group. The part where some runs have ended is a curve of its own.
+// The mean curve of a group. From the first end of a run on it is a curve of its own: of the same runs at all positions, at
+// least half of them, because each run that leaves a mean makes it jump. It begins at the end of the band before it, without a
+// mean there.
 function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[] {
-  const points = meansOf(all, hasBand);
-  const firstEnd = Math.min(...all.map((one) => one.x[one.x.length - 1] ?? Infinity));
   const part = (own: readonly Point[], note = ''): Series => ({
     ...(all[0] as Series),
     label: `${group.label}${note} · ${all[0]?.group} (${all.length})`,
@@ -78,9 +68,14 @@ function mean(all: readonly Series[], group: GroupOf, hasBand: boolean): Series[
     high: own.map(({ high }) => high),
     steps: own.map(({ step }) => step),
   });
-  const later = points.findIndex(({ x }) => x > firstEnd);
-  if (later < 1 || (points[later]?.y ?? null) === null) return [part(points)];
-  return [part(points.slice(0, later)), { ...part(withGaps(points.slice(later)), ', some ended'), isPartial: true }];
+  const ends = all.map(lastOf).sort((a, b) => b - a);
+  const [firstEnd, lastEnd] = [ends[ends.length - 1] ?? 0, ends[Math.ceil(ends.length / 2) - 1] ?? 0];
+  const places = positions(all);
+  const before = meansOf(all, places.filter((x) => x <= firstEnd), hasBand);
+  const after = meansOf(all.filter((one) => lastOf(one) >= lastEnd), places.filter((x) => x > firstEnd && x <= lastEnd), hasBand);
+  if (before.length === 0 || after.length === 0) return [part([...before, ...after])];
+  const end = { ...(before[before.length - 1] as Point), y: null };
+  return [part(before), { ...part([end, ...after], ', some ended'), isPartial: true }];
 }
 
 // The curves of a panel, with those in one whose mean has two parts.
@@ -88,7 +83,7 @@ export const whole = (series: readonly Series[]): Series[] =>
   series.flatMap((one) => {
     if (one.isPartial) return [];
     const more = series.find(({ isPartial, place, group }) => isPartial && place === one.place && group === one.group);
-    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later];
+    const joined = <T,>(own: readonly T[], later: readonly T[] = []): T[] => [...own, ...later.slice(1)];
     return more ? { ...one, x: joined(one.x, more.x), y: joined(one.y, more.y), low: joined(one.low ?? [], more.low), high: joined(one.high ?? [], more.high) } : one;
   });
 

@@ -42,13 +42,13 @@ export interface Point {
 export interface End extends Point {
   text: string;
   before?: number; // where the curve was earlier; orders ends at the same place
-  isOut?: boolean; // above or below the plot
+  isOut?: boolean; // above or below the plot, at whose edge `y` is then
 }
 
 export interface Label extends End {
   left: number; // of the text
   middle: number;
-  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it
+  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it, and its end in sight
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
@@ -137,7 +137,8 @@ function besidePlot<T extends End>(ends: readonly T[], width: number, height: nu
   const middles = spread(column.map(({ y }) => y), height);
   return column.map((end, place) => {
     const middle = middles[place] ?? end.y;
-    return { ...end, left: width + GAP, middle, isJoined: Math.abs(middle - end.y) > JOINED };
+    // Curves that have left the plot reach its edge at different places; a line to its corner would point at none of them.
+    return { ...end, left: width + GAP, middle, isJoined: !end.isOut && Math.abs(middle - end.y) > JOINED };
   });
 }
 
@@ -152,10 +153,10 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
   ]);
 }
 
-// Labels beside the plot for curves that reach its right edge. The others have theirs close to their ends, or on their
-// curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
-// name that one. So have those that end at the right edge, but out of sight. Curves without such a place have no
-// label, unless they end within the plot: there the dot at the end tells whose it is.
+// Labels beside the plot for curves that reach its right edge, in sight or not. The others have theirs close to their ends, or
+// on their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it
+// would name that one. Curves without such a place have no label, unless they end within the plot: there the dot at the end
+// tells whose it is.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -163,12 +164,11 @@ export function placedLabels<T extends End>(
   covers: Covers<T> = () => false,
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
-  const beside = ends.filter(({ x, isOut }) => x >= width - EDGE && !isOut);
+  const beside = ends.filter(({ x }) => x >= width - EDGE);
   const layout: Layout<T> = { placed: besidePlot(beside, width, height), width, height, covers };
   for (const end of ends.filter((one) => !beside.includes(one))) {
-    const isClose = !end.isOut && end.x < width - EDGE;
     const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
-    const close = isClose ? closePlaces(end) : [];
+    const close = end.isOut ? [] : closePlaces(end);
     const overCurves = { ...layout, covers: () => false };
     const label = close.find((one) => isFree(layout, one, LINE / 2)) ?? onCurve.find((one) => isFree(layout, one, HALF)) ?? close.find((one) => isFree(overCurves, one, HALF));
     if (label) layout.placed.push(label);
@@ -201,19 +201,21 @@ function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place:
   };
 }
 
-// The last value of a series within the range of the x axis, and the one at half of its points. `isOut`: it is above or
-// below the plot.
+// The last value of a series within the range of the x axis, and the one at half of its points. A value that a logarithmic
+// axis has no place for, as the end of a learning rate, is below the plot.
 function endOf(plot: uPlot, at: number): { x: number; y: number; before: number; isOut: boolean } | undefined {
   const [places, values] = [plot.data[0], plot.data[at] ?? []];
   const { min, max } = plot.scales.x ?? {};
   for (let point = values.length - 1; point >= 0; point--) {
     const [x, value] = [places[point] ?? 0, values[point]];
-    if (value == null || x > (max ?? Infinity)) continue;
+    const isBelow = value === null && plot.scales.y?.distr === 3;
+    if ((value == null && !isBelow) || x > (max ?? Infinity)) continue;
     if (x < (min ?? -Infinity)) return undefined;
     let half = Math.floor(point / 2);
     while (half < point && values[half] == null) half++;
-    const y = plot.valToPos(value, 'y');
-    return { x: plot.valToPos(x, 'x'), y, before: plot.valToPos(values[half] ?? value, 'y'), isOut: y < 0 || y > plot.bbox.height / devicePixelRatio };
+    const height = plot.bbox.height / devicePixelRatio;
+    const [y, before] = [value, values[half] ?? value].map((one) => (one == null ? Infinity : plot.valToPos(one, 'y'))) as [number, number];
+    return { x: plot.valToPos(x, 'x'), y: Math.min(height, Math.max(0, y)), before: Math.min(height, before), isOut: y < 0 || y > height };
   }
   return undefined;
 }
@@ -246,7 +248,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   const loudest = Math.max(...found.map(({ alpha }) => alpha));
   const isQuiet = ({ alpha }: { alpha: number }): boolean => alpha < loudest;
   const ends = labeled(found);
-  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && !end.isOut && end.x >= width - EDGE)];
+  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && end.x >= width - EDGE)];
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -264,7 +266,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   // Beside the plot is the room of single ids.
   const besideRoom = width - EDGE;
   const longest = Math.max(...tags.map(({ length }) => length));
-  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
+  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x }) => x < besideRoom || text.length <= longest);
   const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.

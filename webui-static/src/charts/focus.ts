@@ -18,18 +18,12 @@ const FILLED = 1 / 3;
 const LONG = 0.8;
 // The mean of a group that ends before this part of the x axis may be out of sight.
 const EARLY = 0.2;
-// The part of each curve, from which on its values are in sight.
-const LATER = 0.6;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
 const NEAR_FIRST = 0.25;
 // A range that is larger than this part of the whole one gains too little.
 const LEAST_GAIN = 0.6;
-// A chart that is watched stays as it is with new points.
-export type Before = 'first' | 'cropped' | 'whole';
-// Curves with fewer points are all in sight. Until one curve has DECISIVE_POINTS, each new point may change whether the chart
-// is cropped.
+// Curves with fewer points are all in sight.
 const LEAST_POINTS = 10;
-const DECISIVE_POINTS = 20;
 
 type Range = [number, number];
 
@@ -66,34 +60,30 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean 
   return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
 };
 
-export const isDecided = ({ series }: Pick<Panel, 'series'>): boolean => series.some(({ x }) => x.length >= DECISIVE_POINTS);
-
-// Undefined if all values are in sight. The later part of each curve, its last value also as it is smoothed, and the best
-// value of all, if the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial
-// that a search stopped early does not vanish. `before`: how the chart was drawn with fewer points.
-export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0, before: Before = 'first'): Focus | undefined {
+// Undefined if all values are in sight. The last value of each curve, also as it is smoothed, and the best value of all, if
+// the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial that a search
+// stopped early does not vanish. Depends on the curves alone, so that each load of a page shows them alike.
+export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   const series = whole(parts);
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);
-  if (before === 'whole' || isOne || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
+  if (isOne || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
   const ends = axisOf(series);
   // A group that ends early, such as that of a failed run, would keep the others from being told apart.
   const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
-  const later = [...lasting.flatMap(({ y }) => y.slice(Math.floor(LATER * y.length))), ...behind.map(lastOf)];
+  const last = [...lasting, ...behind].map(lastOf);
   const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
-  const ranges = rangesFrom(series, ends, [...later, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
+  const ranges = rangesFrom(series, ends, [...last, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
   const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
-  const isMuch = before === 'cropped' ? high - low < most - least : high - low <= LEAST_GAIN * (most - least);
-  if (!isMuch || high === low || !series.every(comesFromFirst(found))) return undefined;
+  if (high - low > LEAST_GAIN * (most - least) || high === low || !series.every(comesFromFirst(found))) return undefined;
   return { range: found, beyond: most - high >= low - least ? most : least };
 }
 
-// Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, and stay noise of
-// a chart with new points down to the smaller part; less than the last part of the values in sight cannot be seen.
+// Points of a curve that are looked at, at least. Changes are noise from this part of the differences on; less than the last
+// part of the values in sight cannot be seen.
 const LEAST_CHANGES = 16;
 const NOISE = 0.5;
-const STILL_NOISE = 0.25;
 const VISIBLE = 0.01;
 // Curves that reach this part of the x axis are compared, if fewer than two are longer.
 const SHARED = 0.4;
@@ -108,8 +98,8 @@ const noiseOf = (y: readonly number[]): number =>
 
 // The weight of the past for curves of several runs that change from point to point so much, compared with the
 // differences between them, that the lines are one block; 0 for others. The later half of the part that long ones share
-// is looked at. `wasNoisy`: the chart has been smoothed before.
-export function steadiness({ series: parts }: Pick<Panel, 'series'>, wasNoisy = false): number {
+// is looked at.
+export function steadiness({ series: parts }: Pick<Panel, 'series'>): number {
   const series = whole(parts);
   if (series.every(({ trial }) => trial === series[0]?.trial)) return 0;
   const ends = axisOf(series);
@@ -123,6 +113,6 @@ export function steadiness({ series: parts }: Pick<Panel, 'series'>, wasNoisy = 
   const noise = mean(halves.map(noiseOf));
   const values = halves.flat().reduce(joined, NONE);
   const points = mean(long.map(({ y }) => y.length));
-  const isNoisy = noise > VISIBLE * size(values) && noise >= (wasNoisy ? STILL_NOISE : NOISE) * size(halves.map(mean).reduce(joined, NONE));
+  const isNoisy = noise > VISIBLE * size(values) && noise >= NOISE * size(halves.map(mean).reduce(joined, NONE));
   return isNoisy ? points / (points + HALF) : 0;
 }

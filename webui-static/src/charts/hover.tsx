@@ -64,7 +64,9 @@ export interface Hover {
   bottom: number;
   chart: readonly [number, number]; // left and right edge
   charts: readonly [number, number]; // of the charts beside each other
+  floor: number; // lower edge of the chart, with the texts of its x axis
   isHigh: boolean; // the values at the pointer are in the upper half of the plot
+  free: number; // pixels of the chart above or below these values, where there are more
   title: string;
   ended: string[]; // tags of the curves without a value that far
   gray: number; // trials without a color, which are not among the rows
@@ -73,12 +75,29 @@ export interface Hover {
 
 const DISTANCE = 14; // from the pointer, pixels
 const ROOM = 340; // of the box beside the pointer
-const BESIDE = 200; // least width of the box over another chart
+const BESIDE = 200; // least width of the box in one of several columns of charts
+const IN_CHART = 320; // of the box beside the pointer within a chart
+const INSET = 6; // from the edges of its chart
+const LINE = 17.5; // of text, pixels
+const AROUND = 14; // the lines
 
-// Styles that keep the box within the window and off the curves: over the chart beside this one. A chart
-// alone has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
-export function placed({ left, middle, top, bottom, isHigh, chart, charts }: Omit<Hover, 'title' | 'ended' | 'gray' | 'rows'>, width: number, height: number): Record<string, string> {
+// Lines of the box.
+const linesOf = ({ rows, gray, ended }: Pick<Hover, 'rows' | 'gray' | 'ended'>): number => 1 + rows.length + Number(gray > 0) + Number(ended.length > 0);
+
+// Styles that keep the box within the window and off the values at the pointer: of charts beside each other within its own
+// chart, above or below the values, beside the pointer or, in a narrow one, at the right edge; without the room for that over
+// the chart beside it. A chart alone
+// has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
+export function placed({ left, middle, top, bottom, floor, isHigh, free, chart, charts }: Omit<Hover, 'title' | 'ended' | 'gray' | 'rows'>, lines: number, width: number, height: number): Record<string, string> {
   const [before, after] = [chart[0] - charts[0], charts[1] - chart[1]];
+  if (Math.max(before, after) >= BESIDE && LINE * lines + AROUND <= free && (isHigh ? floor <= height : top >= 0)) {
+    const [isRight, isLeft] = [chart[1] - left >= IN_CHART, left - chart[0] >= IN_CHART];
+    return {
+      ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - (isLeft ? left - DISTANCE : chart[1] - INSET)}px` }),
+      ...(isHigh ? { bottom: `${height - floor + INSET}px` } : { top: `${top}px` }),
+      maxWidth: `${(isRight ? chart[1] - left - DISTANCE : isLeft ? left - chart[0] - DISTANCE : chart[1] - chart[0] - INSET) - INSET}px`,
+    };
+  }
   if (Math.max(before, after) >= BESIDE)
     return {
       ...(after >= BESIDE ? { left: `${chart[1] + DISTANCE}px` } : { right: `${width - chart[0] + DISTANCE}px` }),
@@ -103,7 +122,7 @@ const endedText = (tags: readonly string[]): string =>
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
   return (
-    <div class="hover-values" style={placed(at, innerWidth, innerHeight)}>
+    <div class="hover-values" style={placed(at, linesOf(at), innerWidth, innerHeight)}>
       <div class="quiet">{at.title}</div>
       <table>
         <tbody>

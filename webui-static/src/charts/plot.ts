@@ -215,14 +215,19 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
   const data = (look.smoothing ?? 0) > 0 ? plot.data : plot.data.slice(0, panel.series.length + 1);
   const rows = hoverRows(data, cursor.idxs ?? [], panel, focused);
   const heights = rows.map(({ value }) => plot.valToPos(value, 'y'));
+  const isHigh = heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2;
+  const figure = root.closest('figure');
+  const floor = figure?.getBoundingClientRect().bottom ?? rect.bottom;
   return {
     left: (cursor.left ?? 0) + rect.left,
     middle: rect.left + rect.width / 2,
     top: rect.top,
     bottom: rect.bottom,
-    chart: edgesOf(root.closest('figure')),
+    floor,
+    chart: edgesOf(figure),
     charts: edgesOf(root.closest('.charts')),
-    isHigh: heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2,
+    isHigh,
+    free: isHigh ? floor - rect.top - Math.max(...heights) : Math.min(...heights),
     title: `${panel.title ?? panel.name} · ${look.axis} ${onAxis(look.axis, x)}`,
     ended: endedBefore(plot, props),
     gray: isBanded(panel) ? 0 : new Set(panel.behind?.map(({ trial }) => trial)).size,

@@ -2,7 +2,7 @@
 // lengths at which trials ended. Pure.
 import type { Brackets } from '../calls/brackets';
 import type { DataPoint, JsonObject, JsonValue, Trial } from '../wire';
-import { isEnded, metric } from '../format';
+import { grouped, isEnded, metric } from '../format';
 import { TIME_STEPS } from './series';
 
 export interface Dimension {
@@ -240,6 +240,84 @@ export function lanes(all: Brackets, trials: readonly Trial[]): Lane[] {
       wentOn: one.rungs[level + 1]?.trials,
     })),
   }));
+}
+
+// The stage (rung) of a trial: the one that it trains for, or at which it was stopped.
+export interface Stage {
+  at: number; // from 1
+  of: number; // stages of its bracket
+  length: number; // of training, in units of the search
+  unit: string;
+  isStopped: boolean;
+}
+
+// The stages of the trials of a search by halving, by trial. A trial that its search completed has ended at a stage.
+export function trialStages({ brackets, timeMetric }: Brackets, trials: readonly Trial[]): Map<number, Stage> {
+  const unit = timeMetric || 'batches';
+  const lengthOf = ({ totalBatchesProcessed, latestValidation }: Trial): number =>
+    unit === 'batches' ? totalBatchesProcessed : Number(latestValidation?.metrics?.avgMetrics?.[unit] ?? 0);
+  const byId = new Map(trials.map((trial) => [trial.id, trial]));
+  return new Map(
+    brackets.flatMap(({ rungs: levels, trialIds }) =>
+      trialIds.flatMap((id): [number, Stage][] => {
+        const trial = byId.get(id);
+        if (!trial || levels.length === 0) return [];
+        const passed = levels.filter(({ length }) => length <= lengthOf(trial)).length;
+        const isCompleted = trial.state === 'STATE_COMPLETED';
+        const at = isCompleted ? Math.max(1, passed) : Math.min(levels.length, passed + 1);
+        return [[id, { at, of: levels.length, length: levels[at - 1]?.length ?? 0, unit, isStopped: isCompleted && at < levels.length }]];
+      }),
+    ),
+  );
+}
+
+// "Stopped at stage 1 of 3, 667 batches".
+export const stageText = ({ at, of, length, unit, isStopped }: Stage): string => `${isStopped ? 'Stopped at stage' : 'Stage'} ${at} of ${of}, ${grouped(length)} ${unit}`;
+
+// A value of a trial at a stage, with the time of its report.
+interface Entry {
+  id: number;
+  value: number;
+  seconds: number;
+  isStopped: boolean;
+}
+
+export interface Early {
+  id: number; // of the trial
+  stages: number[]; // after which it went on, from 1
+}
+
+// The trials that went on after a stage although a better one was stopped there, which reported later: halving that does not
+// wait compares a trial with those before it. `reportsOf`: the reports of a trial, ascending by length.
+export function wentOnEarly({ trials, rungs: levels }: Lane, reportsOf: (trial: Trial) => readonly Report[], smallerIsBetter: boolean): Early[] {
+  const isBetter = (a: Entry, b: Entry): boolean => (smallerIsBetter ? a.value < b.value : a.value > b.value);
+  const found = new Map<number, number[]>();
+  for (const [level, { length }] of levels.slice(0, -1).entries()) {
+    const entries = trials.flatMap((trial): Entry[] => {
+      const [first, next] = reportsOf(trial).filter((report) => report.value !== undefined && report.length >= length);
+      if (first?.value === undefined || (!next && trial.state !== 'STATE_COMPLETED')) return [];
+      return [{ id: trial.id, value: first.value, seconds: first.seconds, isStopped: next === undefined }];
+    });
+    const stopped = entries.filter(({ isStopped }) => isStopped);
+    const early = entries.filter((one) => !one.isStopped && stopped.some((other) => isBetter(other, one) && other.seconds > one.seconds));
+    for (const { id } of early) found.set(id, [...(found.get(id) ?? []), level + 1]);
+  }
+  return [...found].map(([id, stages]) => ({ id, stages }));
+}
+
+// More trials are counted.
+const MAX_EARLY = 3;
+const joinedByAnd = (numbers: readonly number[]): string => numbers.join(', ').replace(/, (\d+)$/, ' and $1');
+
+// "Went on before better ones reported: trials 23 and 25 after stage 2, trial 31 after stages 1 and 2."
+export function earlyText(early: readonly Early[]): string {
+  const found = new Map<string, number[]>();
+  for (const { id, stages } of early) {
+    const after = `after stage${stages.length > 1 ? 's' : ''} ${joinedByAnd(stages)}`;
+    found.set(after, [...(found.get(after) ?? []), id]);
+  }
+  const named = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} trials` : `trial${ids.length > 1 ? 's' : ''} ${joinedByAnd(ids)}`);
+  return `Went on before better ones reported: ${[...found].map(([after, ids]) => `${named(ids)} ${after}`).join(', ')}.`;
 }
 
 // The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after

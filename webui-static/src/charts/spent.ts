@@ -1,6 +1,6 @@
 // Breaks down the time of a trial (waiting, starting, training, repeated) from its runs and
 // reports, and computes its speed. Pure.
-import { apportion, bytes, duration } from '../format';
+import { apportion, bytes, duration, grouped, metric } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
 
 // Durations in seconds.
@@ -88,6 +88,27 @@ export function speeds(reports: readonly Report[], most: number): { batches: num
     from = to;
   }
   return out;
+}
+
+const median = (values: readonly number[]): number | undefined => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+// Newest reports that tell the present speed and utilization of a trial.
+const NEWEST = 60;
+
+// "46.2 batches/s · GPU 82%": medians of the newest reports, without the utilization of a CPU beside a GPU; '' without reports.
+export function paceText(all: readonly MetricSeries[]): string {
+  const longest = all.filter(({ group }) => group === 'training').sort((a, b) => b.batches.length - a.batches.length)[0];
+  const perSecond = median(speeds(longest ? reportsOf(longest).slice(-NEWEST) : [], NEWEST).map((one) => one.perSecond));
+  const use = (name: RegExp): number | undefined => {
+    const newest = all.filter((one) => name.test(one.name)).flatMap(({ values }) => values.slice(-NEWEST));
+    return median(newest.filter((value): value is number => typeof value === 'number'));
+  };
+  const [gpu, cpu] = [use(/^gpu_util\b/), use(/^cpu_util_simple$/)];
+  const used = gpu === undefined ? cpu : gpu;
+  return [
+    perSecond === undefined ? '' : `${perSecond < 1000 ? metric(Number(perSecond.toPrecision(3))) : grouped(Math.round(perSecond))} batches/s`,
+    used === undefined ? '' : `${gpu === undefined ? 'CPU' : 'GPU'} ${Math.round(used)}%`,
+  ].filter(Boolean).join(' · ');
 }
 
 // System metrics by their plain names.

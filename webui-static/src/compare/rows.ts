@@ -101,7 +101,7 @@ function countRow(name: string, values: readonly Value[]): Row {
   return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
-// Durations that are closer to each other, in seconds and in parts of the longer one, do not differ: machines vary.
+// Durations that are closer to each other, in seconds and in parts of the longer one, have no difference: machines vary.
 const NOISE_SECONDS = 10;
 const NOISE_PART = 0.05;
 
@@ -110,7 +110,7 @@ function durationRow(name: string, values: readonly Value[]): Row {
   const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
   const isNoise = (by: number, first: number): boolean => Math.abs(by) < Math.max(NOISE_SECONDS, NOISE_PART * Math.max(first, first + by));
   const cells = cellsOf(whole, duration, (by, first) => (isNoise(by, first) ? '' : sign(by) + duration(Math.abs(by))));
-  return { name, cells, differs: cells.some(({ difference }) => difference !== '') || whole.includes(undefined), isMeasured: true };
+  return { name, cells, differs: differing(cells), isMeasured: true };
 }
 
 function textRow(name: string, texts: readonly string[]): Row {
@@ -173,14 +173,16 @@ const LARGER = /(^|[_/.])(acc|accuracy|f1|auc|map|bleu|precision|recall)($|[_/.\
 
 const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.metrics?.avgMetrics ?? {};
 
-// The validation metrics of the best validations, without the searcher metric.
+// The metrics of the best validations, without the searcher metric, and those of the training before them whose better
+// direction is known.
 function validationRows(all: readonly Subject[], objective: string): Row[] {
-  const names = [...new Set(all.flatMap((one) => Object.keys(metricsOf(one))))].filter((name) => name !== objective).sort();
-  return names.map((name) => {
-    const values = all.map((one) => metricsOf(one)[name]).map((value) => (isNumber(value) ? value : undefined));
-    const smaller = SMALLER.test(name);
-    return smaller || LARGER.test(name) ? objectiveRow(name, values, smaller) : metricRow(name, values);
-  });
+  const isDirected = (name: string): boolean => SMALLER.test(name) || LARGER.test(name);
+  const rows = (of: (one: Subject) => JsonObject, shown: (name: string) => boolean, more = ''): Row[] =>
+    [...new Set(all.flatMap((one) => Object.keys(of(one))))].filter(shown).sort().map((name) => {
+      const values = all.map((one) => of(one)[name]).map((value) => (isNumber(value) ? value : undefined));
+      return isDirected(name) ? objectiveRow(name + more, values, SMALLER.test(name)) : metricRow(name + more, values);
+    });
+  return [...rows(metricsOf, (name) => name !== objective), ...rows(({ training }) => training ?? {}, isDirected, ' (training)')];
 }
 
 const ofTrial = (one: Subject): boolean => one.path === 'trial' && one.trial !== undefined;

@@ -1,6 +1,6 @@
 // Subjects of a comparison: trials, or experiments represented by their best trial.
 import * as api from '../api';
-import type { Experiment, Trial } from '../wire';
+import type { Experiment, JsonObject, Trial } from '../wire';
 import type { Run } from '../workbench/runs';
 
 export const MAX_COMPARED = 20;
@@ -10,6 +10,7 @@ export interface Subject {
   path: 'experiment' | 'trial';
   experiment: Experiment;
   trial: Trial | undefined; // provides the curves
+  training?: JsonObject | undefined; // its metrics at the best validation, as far as the run table has them
   color?: string | undefined; // of its curves
 }
 
@@ -38,12 +39,12 @@ export const loadSubjects = (
   Promise.all([...experiments.map((id) => byExperiment(id, signal)), ...trials.map((id) => byTrial(id, signal))]);
 
 // The subject with the values of its row in the run table: table and comparison are loaded at different times.
-export function withRow(one: Subject, { kind, experiment: row, trial: rowTrial }: Run): Subject {
+export function withRow(one: Subject, { kind, experiment: row, trial: rowTrial, training }: Run): Subject {
   const { state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric } = row;
   const experiment = { ...one.experiment, state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric };
   if (!one.trial || !rowTrial || rowTrial.id !== one.trial.id) return { ...one, experiment };
   const trial = { ...one.trial, bestValidation: rowTrial.bestValidation, searcherMetricValue: rowTrial.searcherMetricValue };
-  if (kind === 'experiment') return { ...one, experiment, trial };
+  if (kind === 'experiment') return { ...one, experiment, trial, training };
   const { state: trialState, endTime: trialEnd, totalBatchesProcessed } = rowTrial;
   return { ...one, experiment, trial: { ...trial, state: trialState, endTime: trialEnd, totalBatchesProcessed } };
 }

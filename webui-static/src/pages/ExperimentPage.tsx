@@ -2,9 +2,10 @@
 // checkpoints, code, configuration and notes.
 import * as api from '../api';
 import { RUNS_BEAT_MS } from '../beat';
+import { brackets, type Brackets } from '../calls/brackets';
 import * as changes from '../calls/changes';
 import { Hparams } from '../charts/Hparams';
-import { dimensions, flatten, type Dimension } from '../charts/search';
+import { dimensions, flatten, trialStages, type Dimension } from '../charts/search';
 import type { Props as SearchProps } from '../charts/SearchView';
 import { Explain } from '../cluster/Explain';
 import { Actions } from '../components/Actions';
@@ -21,7 +22,7 @@ import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { bytes, counted, digits, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
 import { withEvent } from '../events';
-import { useLive } from '../live';
+import { useLive, type Live } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Experiment, Trial } from '../wire';
 import { ConfigView } from '../components/Yaml';
@@ -165,7 +166,17 @@ function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
   const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
   const most = isHalving(one) || !isEnded(one.state) ? ['batches', ...parameters] : [...parameters, 'batches'];
-  return ['id', 'state', 'searcherMetricsVal', ...most, 'duration', 'startTime'];
+  return ['id', 'state', 'searcherMetricsVal', ...(isHalving(one) ? ['stage'] : []), ...most, 'duration', 'startTime'];
+}
+
+// The brackets of a search by halving. Others stop no trial early and have none.
+function useBrackets(one: Experiment): Live<Brackets> {
+  return useLive(
+    `brackets ${one.id} ${isHalving(one)}`,
+    async (signal): Promise<Brackets> => (isHalving(one) ? brackets(one.id, signal) : { brackets: [], timeMetric: 'batches' }),
+    (change) => isHalving(one) && (change === 'everything' || (change.experimentId === one.id && change.kind === 'trial')),
+    RUNS_BEAT_MS,
+  );
 }
 
 // "5 of 24 trials" while the search goes on.
@@ -180,7 +191,9 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const smaller = smallerIsBetter(one);
   // Best first, unless the address has an order.
   const view = query.sort === undefined && trials.length > 1 ? { ...read, sorts: [{ column: 'searcherMetricsVal', descending: !smaller }] } : read;
-  const source = useTrialRuns(view, one, trials);
+  const plan = useBrackets(one);
+  const stages = useMemo(() => trialStages(plan.data ?? { brackets: [], timeMetric: '' }, trials), [plan.data, trials]);
+  const source = useTrialRuns(view, one, trials, stages);
   const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
   const outside = source.top.filter(({ id }) => !source.rows.loaded().some((run) => run.id === id)).length;
   if (trials.length === 0) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
@@ -203,7 +216,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
       first={trials.length === 1 ? 'panels' : 'both'}
       none={<p class="quiet">No trial matches the filter.</p>}
       search={
-        <SearchView experimentId={one.id} trials={trials} metricName={one.searcherMetric} smallerIsBetter={smaller} />
+        <SearchView experimentId={one.id} plan={plan} trials={trials} metricName={one.searcherMetric} smallerIsBetter={smaller} />
       }
     />
   );

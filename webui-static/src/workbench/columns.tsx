@@ -1,6 +1,6 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { flatten, isWide } from '../charts/search';
+import { flatten, isWide, stageText } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
@@ -135,7 +135,8 @@ const FIXED: Column[] = [
     ),
   },
   { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
-  count('batches', 'Batches', 88, 'trial'),
+  { key: 'stage', title: 'Stage', width: 64, of: 'trial', cell: ({ stage }) => stage && <span title={stageText(stage)}>{`${stage.at}/${stage.of}`}</span> },
+  count('batches', 'Batches', 80, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => (run.state === 'STATE_QUEUED' ? '' : <Time at={valueOf(run, 'startTime') as string} />) },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
   {
@@ -215,7 +216,7 @@ export function usualColumns(runs: readonly Run[], beside: boolean, width: numbe
 
 // Pixels of a character of a cell and of a head, of the padding, and of the arrow of an order.
 const CELL_CHARACTER = 8;
-const HEAD_CHARACTER = 7;
+const HEAD_CHARACTER = 6.5;
 const PADDING = 24;
 const ARROW = 14;
 export const cellWidth = (text: string): number => PADDING + CELL_CHARACTER * text.length;
@@ -315,8 +316,9 @@ export function column(key: string, kind: RunKind = 'experiment'): Column | unde
   return { key, title, width: Math.min(200, Math.max(96, 48 + 7 * title.length)), number: true, cell: (run) => valueText(valueOf(run, key)) };
 }
 
-// Keys of all columns for these rows: the fixed ones, then those of their trials.
+// Keys of all columns for these rows: the fixed ones, then those of their trials. Only trials of a search by halving have
+// stages.
 export const available = (runs: readonly Run[], kind: RunKind): string[] => [
-  ...FIXED.filter(({ of }) => !of || of === kind).map(({ key }) => key),
+  ...FIXED.filter(({ key, of }) => (!of || of === kind) && (key !== 'stage' || runs.some(({ stage }) => stage))).map(({ key }) => key),
   ...openKeys(runs),
 ];

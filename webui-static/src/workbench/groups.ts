@@ -1,5 +1,5 @@
 // Groups of runs with equal values in some columns, and what their rows show of a column. Pure.
-import { metric } from '../format';
+import { counted, metric } from '../format';
 import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
 import { isNumber, readerOf, type Run } from './runs';
@@ -93,6 +93,18 @@ export const placesOf = (deviation: number): number | undefined =>
 export function deviationText(deviation: number): string {
   const places = placesOf(deviation);
   return places === undefined ? (deviation === 0 ? '0' : deviation.toExponential(1)) : deviation.toFixed(places);
+}
+
+// "11 of 12 runs · mean 0.84589 ± 0.031 · min 0.79735 · median 0.83809 · max 0.88092"; '' if no run has a number in the
+// column.
+export function spreadText(runs: readonly Run[], { key, text = metric }: Pick<Column, 'key' | 'text'>): string {
+  const values = runs.map(readerOf(key)).filter(isNumber).sort((a, b) => a - b);
+  const own = spreadOf(values);
+  if (!own) return '';
+  const [low, high] = [values[Math.ceil(values.length / 2) - 1] ?? 0, values[Math.floor(values.length / 2)] ?? 0];
+  const count = own.count < runs.length ? `${own.count} of ${counted(runs.length, 'run')}` : counted(own.count, 'run');
+  const mean = `mean ${text(own.mean)}${own.count > 1 ? ` ± ${deviationText(own.deviation)}` : ''}`;
+  return [count, mean, `min ${text(values[0] ?? 0)}`, `median ${text((low + high) / 2)}`, `max ${text(values[values.length - 1] ?? 0)}`].join(' · ');
 }
 
 // Those of a column; undefined if no run has a number there.

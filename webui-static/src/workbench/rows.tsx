@@ -7,7 +7,7 @@ import { grouped, metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
 import { NAMES } from './fitted';
-import { deviationText, rangeText, searchesByBest, spread, type Group } from './groups';
+import { deviationText, rangeText, searchesByBest, spread, spreadText, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
 import { hasCurves, hovered, trialOf } from './selection';
@@ -283,13 +283,10 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {color && <Swatch color={color} />}
             {group.label}
           </button>
-          <span class="quiet">{sizeText(group, beside ?? columns[named], hasRoom)}</span>
+          <span class="quiet" title={searches > 0 ? `${searches === 1 ? 'One search is' : `${searches} searches are`} in this group by the value of the best trial; other trials may have another value` : undefined}>
+            {sizeText(group, beside ?? columns[named], hasRoom)}
+          </span>
           {hasRoom && running > 0 && running < group.runs.length && <span class="quiet of-best">{running} running</span>}
-          {searches > 0 && (
-            <span class="quiet of-best" title="Searches are in the group of their best trial; their other trials may have another value">
-              {searches} by best trial
-            </span>
-          )}
           {beside && (
             <span class="value">
               <Summary group={group} column={beside} />
@@ -298,7 +295,7 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
         </span>
       </th>
       {columns.slice(named).map((column) => (
-        <td key={column.key} class={numberClass(column)}>
+        <td key={column.key} class={numberClass(column)} onPointerEnter={(event) => (event.currentTarget.title = column.number ? spreadText(group.runs, column) : '')}>
           <Summary group={group} column={column} />
         </td>
       ))}

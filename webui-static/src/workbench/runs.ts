@@ -1,5 +1,5 @@
 // Rows of the workbench: an experiment with its best trial, or a trial. Values of their columns. Pure.
-import { flatten } from '../charts/search';
+import { flatten, type Stage } from '../charts/search';
 import { progressOf, stateName } from '../format';
 import type { Experiment, FoundExperiment, JsonObject, JsonValue, Trial } from '../wire';
 
@@ -13,6 +13,7 @@ export interface Run {
   experiment: Experiment;
   trial: Trial | undefined; // the trial of the shown curves and values
   training: JsonObject | undefined; // metrics at the best validation
+  stage?: Stage | undefined; // of a trial of a search by halving
 }
 
 // The name of an experiment with its id.
@@ -50,7 +51,7 @@ export function at(value: JsonValue | undefined | null, path: readonly string[])
 }
 
 // Whether the search compares trials after parts of their full length, and ends most of them there.
-export const isHalving = ({ searcherType = '' }: Partial<Experiment>): boolean => searcherType.includes('asha');
+export const isHalving = ({ searcherType = '' }: Partial<Experiment>): boolean => /asha|halving/.test(searcherType);
 
 export const STOPPED_EARLY = 'STATE_STOPPED_EARLY';
 
@@ -104,6 +105,7 @@ const OWN: Record<string, Source> = {
   forkedFrom: (run) => run.experiment.forkedFrom,
   batches: (run) => run.trial?.totalBatchesProcessed,
   restarts: (run) => run.trial?.restarts,
+  stage: ({ stage }) => stage && `${stage.at}/${stage.of}`,
 };
 
 // Columns for the values of the trial, by key prefix. Metric names may contain dots, so they are not split.

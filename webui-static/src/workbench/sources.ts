@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useReducer } from 'preact/hooks';
 import * as api from '../api';
 import { withEvent, type ServerEvent } from '../events';
+import type { Stage } from '../charts/search';
 import { useLive } from '../live';
 import { usePaged, type Paged, type RowUpdates } from '../paged';
 import type { Experiment, Trial } from '../wire';
@@ -186,8 +187,8 @@ export function useRunsInMemory(view: View, runs: readonly Run[]): RunSource {
   return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, top, cut: undefined };
 }
 
-// The trials of an experiment.
-export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[]): RunSource {
-  const runs = useMemo(() => trials.map((trial) => ofTrial(experiment, trial)), [experiment, trials]);
+// The trials of an experiment. `stages`: those of a search by halving, by trial.
+export function useTrialRuns(view: View, experiment: Experiment, trials: readonly Trial[], stages: ReadonlyMap<number, Stage>): RunSource {
+  const runs = useMemo(() => trials.map((trial) => ({ ...ofTrial(experiment, trial), stage: stages.get(trial.id) })), [experiment, trials, stages]);
   return useRunsInMemory(view, runs);
 }
