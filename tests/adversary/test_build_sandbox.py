@@ -4,10 +4,11 @@ import os
 import pathlib
 import re
 import shutil
+import tempfile
 import unittest
 from unittest import mock
 
-from cluster import Cluster
+from cluster import Cluster, wait_until
 
 BUILD = os.environ["DET_E2E_BUILD"]
 FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
@@ -22,18 +23,18 @@ resources: {{slots_per_trial: 1}}
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")
 class BuildSandbox(unittest.TestCase):
-    def start(self, mode, own_cache=False):
+    def start(self, mode, cache=None):
+        """A cluster with one agent. `cache`: a build cache of its own."""
         cluster = Cluster(BUILD)
         cluster.bind_mounts = ""
         cluster.__enter__()
         self.addCleanup(cluster.close)
-        cache = {"XDG_CACHE_HOME": str(cluster.dir / "cache")} if own_cache else {}
-        with mock.patch.dict(os.environ, cache):
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(cache)} if cache else {}):
             cluster.start_agent(options=["--sandbox", mode])
         return cluster
 
-    def run_trial(self, cluster, name, trial):
-        model = cluster.dir / name
+    def run_trial(self, cluster, name, trial, directory=None):
+        model = cluster.dir / (directory or name)
         shutil.copytree(FIXTURES / name, model)
         source = model / "model_def.cpp"
         source.write_text(source.read_text().replace("PLACE", str(cluster.dir)))
@@ -57,9 +58,15 @@ class BuildSandbox(unittest.TestCase):
         return dict(re.findall(r"attempt: ([^:]+): (\w+)", log))
 
     def test_a_trial_cannot_change_what_other_trials_load(self):
-        inside = self.attempts(self.run_trial(self.start("required", True), "vandal", "VandalTrial"))
+        cache = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, cache)
+        cluster = self.start("required", cache)
+        # The agent makes the precompiled header after the first build, at the lowest priority.
+        self.run_trial(cluster, "vandal", "VandalTrial", "first")
+        wait_until("the header", lambda: list(cache.glob("determined/models/header-*/header.pch")), timeout=600)
+        inside = self.attempts(self.run_trial(cluster, "vandal", "VandalTrial"))
         self.assertEqual(set(inside.values()), {"failed"}, inside)
-        outside = self.attempts(self.run_trial(self.start("off", True), "vandal", "VandalTrial"))
+        outside = self.attempts(self.run_trial(self.start("off", cache), "vandal", "VandalTrial"))
         self.assertEqual({name for name, result in outside.items() if result == "failed"}, {"see models of others"})
 
 
