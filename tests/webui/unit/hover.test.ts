@@ -139,6 +139,8 @@ test('a label without a place at its end is on its curve, where it covers no oth
   assert.deepEqual(placedLabels([{ text: '1', x: 200, y: 200, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
   const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
   assert.deepEqual(of(out), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
+  const atEdge = out.map((end) => ({ ...end, x: 298 }));
+  assert.deepEqual(of(atEdge), [['3', 313.5, 194, false], ['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'of curves to the right edge the last one is beside the plot');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), []);
 });

@@ -153,10 +153,10 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
   ]);
 }
 
-// Labels beside the plot for curves that reach its right edge, in sight or not. The others have theirs close to their ends, or
-// on their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it
-// would name that one. Curves without such a place have no label, unless they end within the plot: there the dot at the end
-// tells whose it is.
+// Labels beside the plot for curves that reach its right edge in sight. The others have theirs close to their ends, or on
+// their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
+// name that one. Without such a place, curves that have left the plot have theirs beside it, in the order in which they were,
+// those that end within it have it over other curves, because the dot at the end tells whose it is.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -164,16 +164,18 @@ export function placedLabels<T extends End>(
   covers: Covers<T> = () => false,
   along: (end: T) => readonly Point[] = () => [],
 ): (T & Label)[] {
-  const beside = ends.filter(({ x }) => x >= width - EDGE);
-  const layout: Layout<T> = { placed: besidePlot(beside, width, height), width, height, covers };
+  const isAtEdge = ({ x }: T): boolean => x >= width - EDGE;
+  const beside = ends.filter((end) => isAtEdge(end) && !end.isOut);
+  const layout: Layout<T> = { placed: [], width, height, covers };
   for (const end of ends.filter((one) => !beside.includes(one))) {
     const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
     const close = end.isOut ? [] : closePlaces(end);
     const overCurves = { ...layout, covers: () => false };
     const label = close.find((one) => isFree(layout, one, LINE / 2)) ?? onCurve.find((one) => isFree(layout, one, HALF)) ?? close.find((one) => isFree(overCurves, one, HALF));
     if (label) layout.placed.push(label);
+    else if (isAtEdge(end)) beside.push(end);
   }
-  return layout.placed;
+  return [...besidePlot(beside, width, height), ...layout.placed];
 }
 
 // Whether a curve with these heights, in the order of x, has a part within low..high. Undefined ones are passed over.
