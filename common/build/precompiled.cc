@@ -97,7 +97,7 @@ Status compile_header(const Recipe& recipe, const std::string& models_dir, const
               {{"compiler", recipe.precompiled->compiler}, {"messages", entry + "/output.txt"}});
     TRY(remove_tree(work.path() + kHeaderFile));
   } else {
-    // For an agent's administrator: det commands print a line of their own.
+    // For an agent's administrator.
     log::debug("header precompiled",
                {{"path", entry}, {"seconds", static_cast<double>((mono_now() - begun) / 1ms) / 1000}});
   }
