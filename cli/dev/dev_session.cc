@@ -152,7 +152,7 @@ class DevSession {
     auto library = build_->take();
     // Beside the training; the first build does not wait for it.
     if (build_->without_header() && !header_job_.joinable())
-      header_job_ = std::jthread([](const std::stop_token& stop) { precompile(stop); });
+      header_job_ = std::jthread([](const std::stop_token& stop) { (void)precompile(stop); });
     build_.reset();
     if (!library) print_error(library.error());
     if (!library || library->empty()) {

@@ -109,12 +109,12 @@ Result<std::string> LocalBuild::take() {
   return outcome.library;
 }
 
-void precompile(const std::stop_token& stop) {
-  const auto recipe = build::read_recipe(recipe_path());
+Status precompile(const std::stop_token& stop) {
+  TRY_ASSIGN(const build::Recipe recipe, build::read_recipe(recipe_path()));
   // Headers in a temporary directory would be of no use to a later build.
   const std::string models = build::models_directory("");
-  if (recipe && !models.empty())
-    (void)build::make_precompiled_header(*recipe, models, mono_now() + kHeaderTimeout, stop);
+  if (models.empty()) return {};
+  return build::make_precompiled_header(recipe, models, mono_now() + kHeaderTimeout, stop);
 }
 
 Result<Child> start_harness(const std::string& place, const std::string& library,

@@ -92,7 +92,8 @@ Status compile_header(const Recipe& recipe, const std::string& models_dir, const
                                                  stop));
   if (!end.status.ok()) {
     if (!rejects_source(end))
-      return fail(Code::kUnavailable, recipe.precompiled->compiler + ": " + to_string(end.status));
+      return fail(Code::kUnavailable, recipe.precompiled->compiler + ": " + to_string(end.status) +
+                                          (end.output.empty() ? "" : ": " + split(end.output, '\n')[0]));
     log::warn("trials are compiled without a precompiled header",
               {{"compiler", recipe.precompiled->compiler}, {"messages", entry + "/output.txt"}});
     TRY(remove_tree(work.path() + kHeaderFile));
