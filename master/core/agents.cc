@@ -59,17 +59,20 @@ Agent* Agents::in_session(const AgentId& id, std::uint64_t session) const {
   return agent && session != 0 && agent->session == session ? agent : nullptr;
 }
 
-void Agents::hold(const AgentId& agent, const AllocationId& allocation) { held_[agent].insert(allocation); }
+void Agents::hold(const AgentId& agent, const Allocation& allocation) { held_[agent].push_back(&allocation); }
 
-void Agents::release(const AgentId& agent, const AllocationId& allocation) {
+void Agents::release(const AgentId& agent, const Allocation& allocation) {
   const auto held = held_.find(agent);
-  held->second.erase(allocation);
+  std::erase(held->second, &allocation);
   if (held->second.empty()) held_.erase(held);
 }
 
 std::set<AllocationId> Agents::held_by(const AgentId& agent) const {
-  const auto held = held_.find(agent);
-  return held == held_.end() ? std::set<AllocationId>() : held->second;
+  std::set<AllocationId> ids;
+  if (const auto held = held_.find(agent); held != held_.end()) {
+    for (const Allocation* allocation : held->second) ids.insert(allocation->id);
+  }
+  return ids;
 }
 
 scheduler::Agent Agents::to_scheduler(const Agent& agent) const {
@@ -131,8 +134,8 @@ Status Agents::check_connection(const AgentConnected& input) const {
   if (known.pool != pool) return refuse("pool " + pool + " instead of " + known.pool);
   // After a restart of the master only the slots in use are known, not the devices behind them.
   if (!known.slots.empty() && !same_devices(known.slots, input.slots)) return refuse("other devices");
-  for (const AllocationId& id : held->second) {
-    for (int slot : owners_.allocations.at(id).part_on(input.agent)->slots) {
+  for (const Allocation* allocation : held->second) {
+    for (int slot : allocation->part_on(input.agent)->slots) {
       if (slot >= static_cast<int>(input.slots.size())) return refuse("fewer devices");
     }
   }
@@ -354,16 +357,16 @@ void Agents::restore(std::vector<AgentSettings> rows) {
 }
 
 Status Agents::restore_part(const Allocation& allocation, const AllocationPart& part, Now now) {
-  std::set<AllocationId>& held = held_[part.agent];
-  for (const AllocationId& other : held) {
-    for (int slot : owners_.allocations.at(other).part_on(part.agent)->slots) {
+  std::vector<const Allocation*>& held = held_[part.agent];
+  for (const Allocation* other : held) {
+    for (int slot : other->part_on(part.agent)->slots) {
       if (std::find(part.slots.begin(), part.slots.end(), slot) != part.slots.end()) {
         return contradiction("two allocations have slot " + std::to_string(slot) + " of agent " +
                              part.agent.value);
       }
     }
   }
-  held.insert(allocation.id);
+  held.push_back(&allocation);
 
   // The deadline makes sure that an agent that never reconnects is lost, and that its slots and trials do not
   // wait for it forever.

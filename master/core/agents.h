@@ -35,8 +35,8 @@ class Agents {
   /// Removes an agent after its lease; its parts end as kLost.
   void lose(Step& step, const AgentId& id) { remove(step, id, "lost"); }
   /// Records that an allocation has a live part on an agent, or no longer has one.
-  void hold(const AgentId& agent, const AllocationId& allocation);
-  void release(const AgentId& agent, const AllocationId& allocation);
+  void hold(const AgentId& agent, const Allocation& allocation);
+  void release(const AgentId& agent, const Allocation& allocation);
   /// An allocation has a live part on the agent.
   bool is_held(const AgentId& agent) const { return held_.contains(agent); }
   /// Updates the scheduler after a change of the agent's pilot. No effect on an unknown agent.
@@ -56,8 +56,8 @@ class Agents {
   scheduler::Agent to_scheduler(const Agent& agent) const;
 
   void restore(std::vector<AgentSettings> rows);
-  /// Claims the slots of a stored live part. Its agent has no session yet: its wait starts. Errors: kDataLoss
-  /// (a slot is in use twice).
+  /// Claims the slots of a stored live part; `allocation` is in its table already. Its agent has no session
+  /// yet: its wait starts. Errors: kDataLoss (a slot is in use twice).
   Status restore_part(const Allocation& allocation, const AllocationPart& part, Now now);
 
  private:
@@ -88,8 +88,8 @@ class Agents {
   /// Hash index of `agents_`, which is looked up at every start and end of an allocation.
   std::unordered_map<AgentId, Agent*> by_id_;
   std::map<AgentId, AgentSettings> settings_;
-  /// Allocations with a live part on the agent.
-  std::unordered_map<AgentId, std::set<AllocationId>> held_;
+  /// Allocations with a live part on the agent, never none. By address: their ids are long texts to compare.
+  std::unordered_map<AgentId, std::vector<const Allocation*>> held_;
 };
 
 }  // namespace det::core

@@ -61,7 +61,7 @@ void Allocations::start(Step& step, TaskKey task, const TaskId& task_id, RunNumb
     allocation.pool = agent.pool;
     allocation.parts.push_back(
         {.agent = agent.id, .agent_instance = agent.instance, .address = agent.address, .slots = part.slots});
-    owners_.agents.hold(agent.id, id);
+    owners_.agents.hold(agent.id, allocation);
     where += (where.empty() ? "agent " : ", agent ") + agent.id.value + " (" +
              std::to_string(part.slots.size()) + (part.slots.size() == 1 ? " slot)" : " slots)");
   }
@@ -243,7 +243,7 @@ void Allocations::advance(Step& step, Allocation& allocation, AllocationPart& pa
 void Allocations::finish(Step& step, Allocation& allocation, AllocationPart& part, Exit exit) {
   advance(step, allocation, part, AllocationState::kTerminated);
   part.exit = std::move(exit);
-  owners_.agents.release(part.agent, allocation.id);
+  owners_.agents.release(part.agent, allocation);
   // The first failure of a gang is its cause; the parts that are killed because of it follow.
   const bool gang = allocation.parts.size() > 1;
   const bool counts = part.exit->kind != ExitKind::kSucceeded && !part.daemon;

@@ -103,7 +103,6 @@ void Commands::request_slots(Step& step, const Command& command) {
 }
 
 void Commands::start(Step& step, CommandId id, const std::vector<scheduler::Part>& parts) {
-  owners_.queues.remove_started(id);
   const Command& command = commands_.at(id);
   owners_.allocations.start(step, id, command.task, command.run, parts);
 }
@@ -158,11 +157,12 @@ void Commands::forget_ended(Step& step) {
 
 void Commands::move_to(Step& step, Command& command, const std::string& pool) {
   // A command with an allocation is never moved (Jobs::check), so only its request moves.
-  owners_.queues.remove_job(owners_.queues.pool_of(command.queue), command.id);
+  const std::string before = owners_.queues.pool_of(command.queue);
   command.queue.pool = pool;
   step.touch(command);
   put_job(command);
   if (owners_.queues.has_request(command.id)) put_request(command);
+  owners_.queues.remove_job(before, command.id);
 }
 
 // max_slots is not passed on: a command has a single allocation.

@@ -256,13 +256,13 @@ void Experiments::place(Experiment& experiment, std::int64_t workspace) {
 }
 
 void Experiments::move_to(Step& step, Experiment& experiment, const std::string& pool) {
-  // Removing the job from the old pool withdraws its requests there. Its allocations stay in the old pool's
-  // scheduler until they have ended.
-  owners_.queues.remove_job(owners_.queues.pool_of(experiment.queue), experiment.id);
+  const std::string before = owners_.queues.pool_of(experiment.queue);
   experiment.queue.pool = pool;
   step.touch(experiment);
   put_job(experiment);
   each_trial(experiment.id, [&](const Trial& trial) { owners_.trials.move_request(step, trial, pool); });
+  // Its allocations keep the job in the old pool's scheduler until they have ended.
+  owners_.queues.remove_job(before, experiment.id);
   // A pool of pilots has no builds to wait for.
   owners_.builds.release_waiting(step, experiment);
 }

@@ -262,7 +262,6 @@ void Trials::expire(Step& step, TrialId id) {
 
 void Trials::start(Step& step, TrialId id, const std::vector<scheduler::Part>& parts) {
   Trial& trial = trials_.at(id);
-  owners_.queues.remove_started(id);
   const bool build = owners_.builds.is_for_build(trial, parts);
   // A run that began with its build goes on with the training.
   const bool begun = owners_.builds.take_begun(id);

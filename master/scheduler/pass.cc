@@ -25,6 +25,7 @@ void Pass::refill(Head& head) const {
   // Only the priority policy narrows a line (min_priority), and there all jobs belong to one user, so the
   // first user suffices.
   head.user = *line->second.begin();
+  pool_.queue.rank_holders(*head.user.user);
   const auto& jobs = head.user.user->waiting.find(head.shape)->second;
   const bool all = head.min_priority == INT_MIN;
   const auto first = all ? jobs.begin() : jobs.lower_bound({0, {head.min_priority, INT64_MIN, {}}, nullptr});

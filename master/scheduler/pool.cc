@@ -213,7 +213,7 @@ void Pool::begin(JobState& job, Running started, std::vector<Node*> nodes) {
       of.used += state.slots;
       ++of.running;
     }
-    if (state.is_victim()) of.victims.insert(task);
+    if (state.is_victim()) of.victims.insert(of.victims.end(), task);
   });
   // `parts` and `state` have stable addresses: a shared immutable object, and a node of an unordered_map.
   change_nodes(state, [&](Node& node, const Part& part) {

@@ -157,7 +157,11 @@ void Queue::rank(UserState& user) {
   if (share == user.rank.share) return;
   UserRank to = user.rank;
   to.share = share;
-  for (const auto& [shape, jobs] : user.waiting) lines_.find(shape)->second.move(user.rank, to);
+  // Both are sorted by shape.
+  for (auto line = lines_.begin(); const auto& [shape, jobs] : user.waiting) {
+    while (line->first != shape) ++line;
+    line->second.move(user.rank, to);
+  }
   if (!user.victims.empty()) victims_.move(user.rank, to);
   user.rank = to;
 }
@@ -246,7 +250,8 @@ void Queue::show(JobState& job) {
 
 void Queue::push(JobState& job, const Shape& shape, TaskKey task) {
   JobState::Line& line = job.waiting[shape];
-  line.tasks.insert(task);
+  // Most requests are of new tasks, which come last.
+  line.tasks.insert(line.tasks.end(), task);
   relist(job, shape, line);
 }
 
@@ -275,20 +280,39 @@ void Queue::hold(JobState& job, const Shape& shape) {
   relist(job, shape, line);
   // A promise counts like an allocation: otherwise the next request of the job would precede those of users
   // and jobs with a smaller share.
-  update(job, [&](JobState& of) {
+  const auto promise = [&](JobState& of) {
     of.promised += shape.slots;
     ++of.promised_count;
+  };
+  if (job.is_limited()) return update(job, promise);
+  promise(job);
+  job.user->used += shape.slots;
+  rank(*job.user);
+  unranked_.push_back(&job);
+}
+
+void Queue::rank_holders(const UserState& user) {
+  std::erase_if(unranked_, [&](JobState* job) {
+    if (job->user != &user) return false;
+    move(*job);
+    return true;
   });
 }
 
+void Queue::rank_holders() {
+  for (JobState* job : unranked_) move(*job);
+  unranked_.clear();
+}
+
 void Queue::release(const std::vector<std::pair<JobState*, Shape>>& holders) {
+  unranked_.clear();
   for (const auto& [job, shape] : holders) {
     job->promised -= shape.slots;
     count(*job, -shape.slots);
     --job->promised_count;
     job->user->used -= shape.slots;
   }
-  // All sums are final before the first rank is computed, so each job and user moves once.
+  // All sums are final before the first rank is computed, so each job and user moves once at most.
   for (const auto& [job, shape] : holders) {
     rank(*job);
     JobState::Line& line = job->waiting.find(shape)->second;

@@ -148,7 +148,8 @@ struct JobState {
 
 /// The waiting requests in the order of the policy, one line for each shape, and the potential victims in the
 /// same order. Three levels: users by share, their jobs by share and queue order, the tasks of a job by key.
-/// Ranks are up to date outside of the member functions, except between lend and give_back.
+/// Ranks are up to date outside of the member functions, except between lend and give_back, and except those
+/// of jobs with new holders, until rank_holders.
 class Queue {
  public:
   /// `rules` must outlive the queue.
@@ -194,8 +195,14 @@ class Queue {
     }
   }
 
-  /// Makes the first request of the line that is not a holder one: its slots count towards the shares.
+  /// Makes the first request of the line that is not a holder one: its slots count towards the shares. The
+  /// job moves in the indexes of its user only at rank_holders: most passes end before its user is looked at
+  /// again, and `release` then moves nothing back.
   void hold(JobState& job, const Shape& shape);
+  /// Moves the jobs of a user, or of all users, that have new holders. Must precede any look at the order of
+  /// these jobs.
+  void rank_holders(const UserState& user);
+  void rank_holders();
   /// Ends the state of all holders of a pass.
   void release(const std::vector<std::pair<JobState*, Shape>>& holders);
 
@@ -240,6 +247,7 @@ class Queue {
   std::map<QuotaKey, QuotaState> quotas_;  ///< addresses are stable
   boost::container::flat_map<Shape, SortedVector<UserRank>> lines_;
   SortedVector<UserRank> victims_;
+  std::vector<JobState*> unranked_;  ///< jobs with holders that have not moved yet; Rules::holders at most
 };
 
 }  // namespace det::scheduler

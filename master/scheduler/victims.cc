@@ -76,6 +76,7 @@ std::vector<RunningState*> Pass::victims_on(const Preemptor& preemptor, Node*& b
   // Two cheap exits that need no search. The first one counts over the pool: promises without an agent may
   // claim the free slots of any candidate.
   if (slack() + pool_.fleet.gains_above(above) < slots || !share_is_owed(preemptor)) return victims;
+  pool_.queue.rank_holders();
   auto cost = [](const std::vector<RunningState*>& set) {
     int vacated = 0;
     for (const RunningState* victim : set) vacated += victim->slots;
@@ -141,6 +142,7 @@ std::vector<RunningState*> Pass::victims_anywhere(const Preemptor& preemptor) {
   const int above = victims_above(preemptor);
   const int need = preemptor.shape.slots - slack();
   if (need <= 0 || pool_.fleet.gains_above(above) < need || !share_is_owed(preemptor)) return {};
+  pool_.queue.rank_holders();
   std::vector<RunningState*> chosen;
   int gained = 0;
   if (pool_.rules.policy == Policy::kFairShare) {

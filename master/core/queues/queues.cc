@@ -1,5 +1,7 @@
 #include "master/core/queues/queues.h"
 
+#include <algorithm>
+
 #include "master/scheduler/position.h"
 
 namespace det::core {
@@ -65,18 +67,20 @@ void Queues::put_job(const std::string& pool, const scheduler::Job& job) { chang
 void Queues::remove_job(const std::string& pool, JobKey job) { change(pool).remove_job(job); }
 
 void Queues::request(const std::string& pool, const scheduler::Request& request) {
-  Pool& its = find(pool);
-  requests_.insert_or_assign(request.task, &its);
-  its.second.put_request(request);
-  dirty_.insert(pool);
+  withdraw(request.task);
+  change(pool).put_request(request);
+}
+
+bool Queues::has_request(TaskKey task) const {
+  return std::any_of(pools_.begin(), pools_.end(), [&](const Pool& pool) { return pool.second.waits(task); });
 }
 
 void Queues::withdraw(TaskKey task) {
-  const auto request = requests_.find(task);
-  if (request == requests_.end()) return;
-  request->second->second.withdraw(task);
-  dirty_.insert(request->second->first);
-  requests_.erase(request);
+  for (auto& [name, pool] : pools_) {
+    if (!pool.waits(task)) continue;
+    pool.withdraw(task);
+    dirty_.insert(name);
+  }
 }
 
 void Queues::restore(const std::string& pool, const scheduler::Running& running, const scheduler::Job* job) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "master/core/core.h"
@@ -37,11 +36,9 @@ class Queues {
   void remove_job(const std::string& pool, JobKey job);
   /// Adds a request, or moves it to another pool.
   void request(const std::string& pool, const scheduler::Request& request);
-  bool has_request(TaskKey task) const { return requests_.contains(task); }
+  bool has_request(TaskKey task) const;
   /// No effect without a request.
   void withdraw(TaskKey task);
-  /// Removes a request that its scheduler has started.
-  void remove_started(TaskKey task) { requests_.erase(task); }
   /// Adds an allocation after a restart of the master. `job` is set when the allocation is in a pool that its
   /// job has left: the scheduler then keeps the job until the allocation has ended. Does not mark the pool.
   void restore(const std::string& pool, const scheduler::Running& running, const scheduler::Job* job);
@@ -76,8 +73,6 @@ class Queues {
   std::map<std::string, scheduler::Scheduler> pools_;
   std::set<std::string> dirty_;  ///< pools to decide on in the next `schedule`
   std::map<scheduler::QuotaKey, int> quotas_;
-  /// Tasks with a request, and its pool.
-  std::unordered_map<TaskKey, Pool*> requests_;
 };
 
 }  // namespace det::core
