@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -114,13 +117,18 @@ inline void draw_part(const std::string& dir, const std::string& part, uint32_t 
   header(image_file, {0x803, count, 28, 28});
   header(label_file, {0x801, count});
   std::mt19937 random(seed);
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count && image_file; ++i) {
     const int digit = static_cast<int>(random() % 10);
     const auto image = draw_digit(digit, random);
     image_file.write(reinterpret_cast<const char*>(image.data()), image.size());
     label_file.put(static_cast<char>(digit));
   }
   image_file.close(), label_file.close();
+  if (!image_file || !label_file) {
+    const std::string why = std::strerror(errno);
+    std::filesystem::remove(images + partial), std::filesystem::remove(labels + partial);
+    throw std::runtime_error("cannot write the drawn digits to " + dir + ": " + why);
+  }
   std::filesystem::rename(images + partial, images);
   std::filesystem::rename(labels + partial, labels);
 }

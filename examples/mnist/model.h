@@ -14,8 +14,7 @@ struct NetImpl : torch::nn::Module {
 
   torch::Tensor forward(torch::Tensor x) {
     x = torch::relu(conv1(x));
-    x = torch::relu(conv2(x));
-    x = dropout1(torch::max_pool2d(x, 2));
+    x = dropout1(torch::relu(torch::max_pool2d(conv2(x), 2)));
     x = torch::relu(fc1(x.flatten(1)));
     return torch::log_softmax(fc2(dropout2(x)), /*dim=*/1);
   }

@@ -27,6 +27,21 @@ TEST_CASE("the MNIST example learns on one and two processes, with equal first l
   CHECK(together[0] > 0.9);
 }
 
+TEST_CASE("digits that cannot be written are named with the reason, and no part of them is left") {
+  Workplace place;
+  place.add("const.yaml", read_file(kExamples + "/mnist/const.yaml").value());
+  // Without a network, and with files of at most 1 MB in place of a full disk.
+  const Run run = run_in(place.path(), {"/bin/sh", "-c",
+                                        "trap '' XFSZ; ulimit -f 2000; export XDG_CACHE_HOME=$PWD/cache "
+                                        "https_proxy=http://127.0.0.1:9; exec \"$0\"",
+                                        kPrograms + "/mnist_train"});
+  INFO(run.out << run.err);
+  CHECK(run.code != 0);
+  const std::string folder = place.path() + "/cache/determinant/mnist/drawn";
+  CHECK(run.err.find("cannot write the drawn digits to " + folder + ": File too large") != std::string::npos);
+  CHECK(std::filesystem::is_empty(folder));
+}
+
 TEST_CASE("the managed MNIST example trains for max_steps times a hundred batches") {
   Workplace place;
   write_digits(place.path(), "train", 640);
