@@ -29,7 +29,9 @@ def clang_command(command):
     kept = ["clang++", "-w"]
     for word in words:
         if word in ("-include", "-MT", "-MF", "-o"):
-            next(words)
+            # Clang 14 instantiates vectors of LibTorch's IValue before the type is complete, unless it comes first.
+            if "det_pch_torch" in next(words):
+                kept += ["-include", "ATen/core/ivalue.h"]
         elif not word.startswith("-W") and word not in ("-MD", "-w"):
             kept.append(word)
     return shlex.join(kept)

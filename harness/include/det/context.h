@@ -180,17 +180,18 @@ class TrialContext {
   /// otherwise the result must be an object of name → number. Throws std::invalid_argument for a name that
   /// contains a dot.
   template <typename Reducer, typename = std::enable_if_t<std::is_base_of_v<MetricReducer, Reducer>>>
-  Reducer& wrap_reducer(Reducer reducer, std::string name = "", bool for_training = true,
+  Reducer& wrap_reducer(Reducer reducer, const std::string& name = "", bool for_training = true,
                         bool for_validation = true) {
     auto owned = std::make_shared<Reducer>(std::move(reducer));
-    add_reducer(owned, std::move(name), for_training, for_validation);
+    add_reducer(owned, name, for_training, for_validation);
     return *owned;
   }
   /// Registers a reducer made of one function, which receives the values passed to update() on all ranks in
   /// the order of their batches.
-  SimpleReducer& wrap_reducer(std::function<Json(const std::vector<Json>&)> reduce, std::string name = "",
-                              bool for_training = true, bool for_validation = true) {
-    return wrap_reducer(SimpleReducer(std::move(reduce)), std::move(name), for_training, for_validation);
+  SimpleReducer& wrap_reducer(std::function<Json(const std::vector<Json>&)> reduce,
+                              const std::string& name = "", bool for_training = true,
+                              bool for_validation = true) {
+    return wrap_reducer(SimpleReducer(std::move(reduce)), name, for_training, for_validation);
   }
 
   /// Runs train_batch and evaluate_batch in mixed precision, as `optimizations.precision: bf16` (or fp16) of

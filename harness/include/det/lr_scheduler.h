@@ -120,7 +120,7 @@ using LRFunction = std::function<double(std::int64_t step)>;
 /// trial must construct the schedule with the same ones.
 class LambdaLR : public LRScheduler {
  public:
-  LambdaLR(torch::optim::Optimizer& optimizer, LRFunction lr_lambda);
+  LambdaLR(torch::optim::Optimizer& optimizer, const LRFunction& lr_lambda);
   /// One function per parameter group.
   LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);
 
@@ -135,7 +135,7 @@ class LambdaLR : public LRScheduler {
 /// state.
 class MultiplicativeLR : public LRScheduler {
  public:
-  MultiplicativeLR(torch::optim::Optimizer& optimizer, LRFunction lr_lambda);
+  MultiplicativeLR(torch::optim::Optimizer& optimizer, const LRFunction& lr_lambda);
   /// One function per parameter group.
   MultiplicativeLR(torch::optim::Optimizer& optimizer, std::vector<LRFunction> lr_lambdas);
 

@@ -121,7 +121,7 @@ void apply_callbacks(WrappedObjects& wrapped, const Dict& state) {
     }
   }
   for (const auto& [name, own] : saved.items) {
-    const auto known = [&](const auto& item) { return item.first == name; };
+    const auto known = [&name = name](const auto& item) { return item.first == name; };
     if (std::none_of(wrapped.callbacks.begin(), wrapped.callbacks.end(), known)) {
       std::fprintf(stderr,
                    "warning: the checkpoint holds the state of callback \"%s\", which the trial has not\n",

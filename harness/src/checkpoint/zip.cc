@@ -142,7 +142,7 @@ void ZipPlan::finish() {
 }
 
 void ZipPlan::write_frame(char* image) const {
-  for (const auto& [at, bytes] : frame_) std::memcpy(image + at, bytes.data(), bytes.size());
+  for (const auto& [at, bytes] : frame_) bytes.copy(image + at, bytes.size());
 }
 
 void ZipSealer::seal(std::uint64_t end) {

@@ -43,6 +43,7 @@ CompiledFunction::CompiledFunction(const std::string& package, const std::string
                               compat::torch_version());
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): declared for LibTorch 2.6, which moves the inputs.
 std::vector<torch::Tensor> CompiledFunction::operator()(std::vector<torch::Tensor>) const {
   throw std::logic_error("not reached: the constructor throws");
 }

@@ -36,8 +36,9 @@ Filter<Weight> make_filter(std::int64_t from, std::int64_t to) {
   std::vector<double> exact(filter.taps);
   for (std::int64_t i = 0; i < to; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const auto low = std::max<std::int64_t>(0, static_cast<std::int64_t>(center - radius + 0.5));
-    const auto high = std::min<std::int64_t>(from, static_cast<std::int64_t>(center + radius + 0.5));
+    const auto low = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(center - radius + 0.5)));
+    const auto high =
+        std::min<std::int64_t>(from, static_cast<std::int64_t>(std::floor(center + radius + 0.5)));
     double sum = 0;
     for (std::int64_t k = low; k < high; ++k) {
       exact[k - low] = std::max(0.0, 1 - std::abs((static_cast<double>(k) + 0.5 - center) / radius));
@@ -47,7 +48,7 @@ Filter<Weight> make_filter(std::int64_t from, std::int64_t to) {
       const double weight = exact[k] / sum;
       Weight& out = filter.weights[i * filter.taps + k];
       if constexpr (std::is_integral_v<Weight>) {
-        out = static_cast<Weight>(weight * (1 << kBits) + 0.5);
+        out = static_cast<Weight>(std::floor(weight * (1 << kBits) + 0.5));
       } else {
         out = static_cast<Weight>(weight);
       }

@@ -158,9 +158,9 @@ Transform random_perspective(double distortion, double p, Interpolation interpol
     functional::Corners to = from;
     for (Point& corner : to) {
       for (const int side : {0, 1}) {
-        const auto half = static_cast<double>(image.size(2 - side) / 2);
-        const auto moved =
-            static_cast<double>(random.below(static_cast<std::int64_t>(distortion * half) + 1));
+        const std::int64_t half = image.size(2 - side) / 2;
+        const auto most = static_cast<std::int64_t>(distortion * static_cast<double>(half));
+        const auto moved = static_cast<double>(random.below(most + 1));
         corner[side] += corner[side] == 0 ? moved : -moved;
       }
     }

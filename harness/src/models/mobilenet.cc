@@ -128,13 +128,14 @@ std::shared_ptr<Net> make_mobilenet_v3(const Blocks& blocks, std::int64_t last, 
   add_conv_norm(features, next(), {3, 16, 3, 2}, kNorm, hardswish);
   std::int64_t channels = 16;
   for (const V3Block& block : blocks) {
+    const std::int64_t quarter = block.expanded / 4;
     add_inverted(features, next(),
                  {.in = channels,
                   .expanded = block.expanded,
                   .out = block.out,
                   .kernel = block.kernel,
                   .stride = block.stride,
-                  .squeezed = block.squeeze ? round_channels(static_cast<double>(block.expanded / 4)) : 0,
+                  .squeezed = block.squeeze ? round_channels(static_cast<double>(quarter)) : 0,
                   .activation = block.hard ? hardswish : relu,
                   .norm = kNorm});
     channels = block.out;

@@ -206,12 +206,11 @@ void DeviceStep::apply_adam(const Job& job, const torch::Tensor& gradient) {
   const torch::Tensor row = numbers_.select(0, static_cast<std::int64_t>(job.index));
   const auto [beta1, beta2] = options.betas();
   torch::Tensor parameter = job.parameter, average = state.exp_avg(), square = state.exp_avg_sq();
-  torch::Tensor change = gradient;
-  if constexpr (std::is_same_v<Options, lib::AdamWOptions>) {
-    if (options.weight_decay() != 0) parameter.mul_(row.select(0, 2));
-  } else if (options.weight_decay() != 0) {
-    change = change.add(parameter, options.weight_decay());
-  }
+  constexpr bool kDecoupled = std::is_same_v<Options, lib::AdamWOptions>;
+  const bool decays = options.weight_decay() != 0;
+  if (kDecoupled && decays) parameter.mul_(row.select(0, 2));
+  const torch::Tensor change =
+      !kDecoupled && decays ? gradient.add(parameter, options.weight_decay()) : gradient;
   average.mul_(beta1).add_(change, 1 - beta1);
   square.mul_(beta2).addcmul_(change, change, 1 - beta2);
   const torch::Tensor scale = square.sqrt().div_(row.select(0, 1)).add_(options.eps());

@@ -23,8 +23,8 @@ std::vector<LRFunction> checked(std::vector<LRFunction> functions, std::size_t g
 
 }  // namespace
 
-LambdaLR::LambdaLR(Optimizer& optimizer, LRFunction lr_lambda)
-    : LambdaLR(optimizer, std::vector<LRFunction>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
+LambdaLR::LambdaLR(Optimizer& optimizer, const LRFunction& lr_lambda)
+    : LambdaLR(optimizer, std::vector<LRFunction>(optimizer.param_groups().size(), lr_lambda)) {}
 
 LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<LRFunction> lr_lambdas)
     : LRScheduler(optimizer), lambdas_(checked(std::move(lr_lambdas), base_lrs_.size(), "LambdaLR")) {
@@ -37,9 +37,8 @@ std::vector<double> LambdaLR::get_lr() const {
   return lr;
 }
 
-MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, LRFunction lr_lambda)
-    : MultiplicativeLR(optimizer,
-                       std::vector<LRFunction>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, const LRFunction& lr_lambda)
+    : MultiplicativeLR(optimizer, std::vector<LRFunction>(optimizer.param_groups().size(), lr_lambda)) {}
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<LRFunction> lr_lambdas)
     : LRScheduler(optimizer), lambdas_(checked(std::move(lr_lambdas), base_lrs_.size(), "MultiplicativeLR")) {

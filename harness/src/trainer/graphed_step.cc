@@ -90,7 +90,7 @@ std::string graph_problem(const ContextState& state) {
   }
   if (state.wrapped.optimizers.empty()) return "the trial has no optimizer";
   for (const auto& optimizer : state.wrapped.optimizers) {
-    const std::string problem = DeviceStep(*optimizer).problem();
+    std::string problem = DeviceStep(*optimizer).problem();
     if (!problem.empty()) return problem;
   }
   return "";
