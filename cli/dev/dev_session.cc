@@ -151,8 +151,7 @@ class DevSession {
   Status end_build() {
     auto library = build_->take();
     // Beside the training; the first build does not wait for it.
-    if (build_->without_header() && !header_job_.joinable())
-      header_job_ = std::jthread([](const std::stop_token& stop) { (void)precompile(stop); });
+    if (build_->without_header() && !header_job_.joinable()) header_job_ = std::jthread(precompile);
     build_.reset();
     if (!library) print_error(library.error());
     if (!library || library->empty()) {

@@ -109,12 +109,16 @@ Result<std::string> LocalBuild::take() {
   return outcome.library;
 }
 
-Status precompile(const std::stop_token& stop) {
-  TRY_ASSIGN(const build::Recipe recipe, build::read_recipe(recipe_path()));
+void precompile(const std::stop_token& stop) {
   // Headers in a temporary directory would be of no use to a later build.
   const std::string models = build::models_directory("");
-  if (models.empty()) return {};
-  return build::make_precompiled_header(recipe, models, mono_now() + kHeaderTimeout, stop);
+  if (models.empty()) return;
+  const auto recipe = build::read_recipe(recipe_path());
+  const Status made = recipe
+                          ? build::make_precompiled_header(*recipe, models, mono_now() + kHeaderTimeout, stop)
+                          : tl::unexpected(recipe.error());
+  if (!made && !stop.stop_requested())
+    std::cerr << "det: headers not precompiled: " << made.error().message << "; builds take 10 s longer\n";
 }
 
 Result<Child> start_harness(const std::string& place, const std::string& library,

@@ -59,8 +59,8 @@ class LocalBuild {
 };
 
 /// Precompiles LibTorch's headers for later builds, at the lowest priority (10 s). Builds succeed without
-/// them. Errors: those of make_precompiled_header(). Blocks. Thread-safe.
-Status precompile(const std::stop_token& stop);
+/// them, so a failure is a warning on stderr. Blocks. Thread-safe.
+void precompile(const std::stop_token& stop);
 
 /// Starts det-harness on the trial in `place` with the working directory model/. `flags` precede the name of
 /// the trial, `variables` are added to the environment. The process inherits stdout and stderr and ends with

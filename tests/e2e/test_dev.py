@@ -1,6 +1,7 @@
 """`det dev`: trains without a cluster, goes on with changed code, and saves at the end. Real compilers, no master."""
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,12 +29,12 @@ class Dev(unittest.TestCase):
         subprocess.run([self.det, "init", self.trial], check=True, capture_output=True, env=self.env)
         self.source = self.trial / "model_def.cpp"
 
-    def start(self, *options):
-        """Starts `det dev` and returns the process; its output is in self.out()."""
+    def start(self, *options, before=None):
+        """Starts `det dev` and returns the process; its output is in self.out(). `before` runs in it first."""
         self.log = open(self.home / "out.txt", "wb")
         self.addCleanup(self.log.close)
         process = subprocess.Popen([self.det, "dev", self.trial, *options], stdout=self.log, stderr=self.log,
-                                   env=self.env, start_new_session=True)
+                                   env=self.env, start_new_session=True, preexec_fn=before)
         self.addCleanup(self.end, process)
         return process
 
@@ -100,6 +101,19 @@ class Dev(unittest.TestCase):
         self.wait_for("training   batch ")
         self.assertNotIn("starting from checkpoint", self.out())
         self.assertEqual(self.batches(self.out())[0], 100)
+        self.interrupt(process)
+
+    def test_headers_that_cannot_be_precompiled_are_named_beside_the_training(self):
+        (self.home / "cache" / "determined").unlink()
+        # One thread leaves the other processors to the compiler, which has the lowest priority.
+        self.env["OMP_NUM_THREADS"] = "1"
+        # Libraries of trials fit, precompiled headers do not.
+        limit = 40 << 20
+        process = self.start("--config", LENGTH,
+                             before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.wait_for("training   batch ")
+        self.wait_for("det: headers not precompiled: ")
+        self.assertIn("; builds take 10 s longer", self.out())
         self.interrupt(process)
 
     def test_mistakes_wait_for_their_correction(self):
