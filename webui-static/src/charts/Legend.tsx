@@ -65,7 +65,10 @@ const familyOf = (name: string): string => /^\S*/.exec(name)?.[0] ?? '';
 // Names with the same first word differ in what follows what these have in common.
 export function shortNames(curves: readonly Pick<Curve, 'name' | 'tag'>[]): string[] {
   const all = curves.map(({ name }) => name);
-  const starts = new Map([...new Set(all.map(familyOf))].map((family) => [family, sharedStart(all.filter((name) => familyOf(name) === family)) || sharedStart(all)]));
+  const start = sharedStart(all);
+  const families = new Map<string, string[]>();
+  for (const name of all) families.set(familyOf(name), [...(families.get(familyOf(name)) ?? []), name]);
+  const starts = new Map([...families].map(([family, names]) => [family, sharedStart(names) || start]));
   const texts = curves.map(({ name, tag = '' }) => (idBeside(name, tag) === '' ? tag : `${tag} ${name.slice((starts.get(familyOf(name)) ?? '').length)}`));
   const fits = texts.reduce((sum, { length }) => sum + length + ENTRY_CHARACTERS, 0) <= KEY_CHARACTERS;
   return fits ? texts : curves.map(({ name, tag }) => tag ?? name);
