@@ -213,7 +213,7 @@ test('a label on a curve is where the curve is farthest from the others', () => 
   // A curve that has not begun, or is alone.
   assert.deepEqual(clearest([[10, undefined], [10, 30], [10, 90]], 1), [2, 1]);
   assert.deepEqual(clearest([[undefined, 5], [10, 12]], 0), [1]);
-  assert.deepEqual(clearest([[10, 10.5], [10, 30]], 0), [1], 'where the curves lie on each other it would be on both');
+  assert.deepEqual([false, true].map((isAlone) => clearest([[10, 10.5], [10, 30]], 0, isAlone)), [[1, 0], [1]], 'where the curves lie on each other it would be on both');
 });
 
 test('the key beside a table has ids, with what names of one first word differ in if that fits into two lines', () => {

@@ -52,14 +52,14 @@ export interface Label extends End {
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
-// text are equal. `heights` are those of all curves by column; columns without the curve, or with one that lies on it, are left
-// out: a label there would be on both.
-export function clearest(heights: readonly (readonly (number | undefined)[])[], own: number): number[] {
+// text are equal. `heights` are those of all curves by column; columns without the curve are left out, and with `isAlone` also
+// those with a curve that lies on it, where a label would be on both.
+export function clearest(heights: readonly (readonly (number | undefined)[])[], own: number, isAlone = false): number[] {
   const found = heights.flatMap((column, at) => {
     const height = column[own];
     if (height === undefined) return [];
     const room = column.reduce((least: number, other, one) => (other === undefined || one === own ? least : Math.min(least, Math.abs(other - height))), APART);
-    return room > LYING ? [{ at, room }] : [];
+    return isAlone && room <= LYING ? [] : [{ at, room }];
   });
   return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
@@ -236,13 +236,13 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number;
 const LOOKED_AT = 60;
 
 // The points of a curve where its label may be, for placedLabels(); `series` are the indices of the curves with labels.
-function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number }) => Point[] {
+function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number; isOut?: boolean }) => Point[] {
   const [from, to] = plot.series[0]?.idxs ?? [0, 0];
   const places = [...new Set(Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT)))];
   const heights = places.map((place) => series.map((one) => plot.data[one]?.[place]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y'))));
-  return ({ at }) => {
+  return ({ at, isOut = false }) => {
     const own = series.indexOf(at);
-    return clearest(heights, own).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
+    return clearest(heights, own, !isOut).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
   };
 }
 
