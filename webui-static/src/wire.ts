@@ -93,6 +93,7 @@ export interface Trial {
   checkpointCount: number;
   progress: number;
   exitReason: string;
+  summaryMetrics?: Maybe<JsonObject>; // of a single trial: by group and metric its last, least and other values
 }
 
 export interface DataPoint {

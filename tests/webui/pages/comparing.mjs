@@ -120,7 +120,7 @@ export const comparing = [
     },
   ],
   [
-    'the values at the pointer are in sight as a whole at both edges of the panels',
+    'the values at the pointer are in sight as a whole at both edges of the panels, in their chart and not over its axis',
     async () => {
       await open(`${COMPARED}&charts=grad_norm,loss`);
       const plots = page.locator('figure.chart .u-over');
@@ -134,6 +134,8 @@ export const comparing = [
           (box) => new Promise((resolve) => new IntersectionObserver(([{ intersectionRatio }]) => resolve(intersectionRatio)).observe(box)),
         );
         assert.equal(ratio, 1, `chart ${at} at ${part}`);
+        const [box, plot, chart] = [await values.boundingBox(), await plots.nth(at).boundingBox(), await page.locator('figure.chart').nth(at).boundingBox()];
+        assert.ok(box.x >= plot.x - 1 && box.x + box.width <= chart.x + chart.width, `chart ${at} at ${part}: ${JSON.stringify([box, plot, chart])}`);
         // The end of a label, which names the group of the metric, is visible.
         const cut = await values.locator('.hover-label').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
         assert.deepEqual(cut, []);

@@ -49,6 +49,8 @@ export const searching = [
       assert.equal(stages.length, 6);
       assert.ok(stages.some(([text, title]) => text === '1/1' && title === 'Stage 1 of 1, 80 batches'), `${stages}`);
       assert.equal(stages.filter(([text]) => text === '2/2').length, Number(rows[1][3]), `${stages}`);
+      const schedules = await page.locator('tbody tr[data-id] span[title^="Schedule (bracket)"]').allTextContents();
+      assert.deepEqual([schedules.length, [...new Set(schedules)].sort()], [6, ['1', '2']]);
       const trials = await pictures().evaluateAll((all) => all.map((one) => [...one.querySelectorAll('svg a')].map((line) => line.getAttribute('href'))));
       assert.equal(new Set(trials.flat()).size, 6);
       assert.equal(trials.flat().length, 6);

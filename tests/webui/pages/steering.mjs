@@ -41,6 +41,22 @@ const experiments = [
     },
   ],
   [
+    'a running search says how many of its trials ended, to which length they train, and how fast',
+    async () => {
+      const id = await started('running-search', (text) => text.replace('name: single', 'name: random\n  max_trials: 5\n  max_concurrent_trials: 2'));
+      await open(`experiments/${id}`);
+      await until(() => document.querySelector('.workbench-bar .found')?.textContent === '0 of 5 trials ended, 2 running, 3 to come');
+      await until(() => /^2 running: [\d.]+ batches\/s$/.test(document.querySelector('.key-note')?.textContent ?? ''));
+      // By its progress the program trains for 36,000 batches; a report of batches may be newer. The configuration has another length.
+      await page.getByRole('columnheader', { name: /^Batches of ~3[5-9]k$/ }).waitFor();
+      await audit('search-running');
+      await more();
+      await press('Cancel');
+      await state('Canceled');
+      await until(() => document.querySelector('.workbench-bar .found')?.textContent === '2 trials');
+    },
+  ],
+  [
     'a trial is killed after a question, and its page says so',
     async () => {
       const id = await started('killed');

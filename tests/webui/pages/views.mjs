@@ -139,7 +139,7 @@ export const views = [
         await route.fulfill({ response });
       });
       await open('experiments');
-      await page.getByRole('link', { name: 'renamed in between' }).waitFor();
+      await page.getByRole('link', { name: 'renamed in between', exact: true }).waitFor();
       // A running trial may have started another search: its handler ends before the route does.
       await page.unrouteAll({ behavior: 'wait' });
       await rename(experiment.name);

@@ -110,6 +110,21 @@ test('a comparison of experiments has the training metrics of the run table whos
   assert.deepEqual(withRow(subject(1, 0.5), row).training, { loss: 0.5 });
 });
 
+test('a comparison has the batch of the best validation, and the last learning rate and norm of gradients', () => {
+  const of = (id: number, totalBatches: number, last: object): Subject => {
+    const { trial, ...one } = subject(id, 0.5);
+    const summaryMetrics = { avg_metrics: Object.fromEntries(Object.entries(last).map(([name, value]) => [name, { last: value, min: 0 }])) };
+    return { ...one, trial: { ...trial, bestValidation: { ...trial?.bestValidation, totalBatches }, summaryMetrics } } as Subject;
+  };
+  const all = [of(1, 800, { lr: 0.25, grad_norm: 2, loss: 1 }), of(2, 1000, { lr: 0.125, loss: 2, 'head/gradient_norm': 3 })];
+  const rows = (name: string) => sections(all, false, 0).find((one) => one.name === name)?.rows.map((row) => [row.name, ...told(row)]);
+  assert.deepEqual(rows('At the best validation')?.[0], ['Batch', '800', '1,000 +200']);
+  assert.deepEqual(rows('At the last report'), [['grad_norm', '2', ''], ['head/gradient_norm', '', '3'], ['lr', '0.250', '0.125 −0.125']]);
+  // A row of the table has no batch: that of the same validation is kept.
+  const row = (value: number) => ({ kind: 'experiment', experiment: {}, trial: { id: 1, searcherMetricValue: value, bestValidation: { metrics: {}, totalBatches: 0 } } }) as unknown as Run;
+  assert.deepEqual([0.5, 0.75].map((value) => withRow(all[0] as Subject, row(value)).trial?.bestValidation?.totalBatches), [800, 0]);
+});
+
 test('the first line names the one that leads, by the difference of the shown values', () => {
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], false), 'Trial 2 has the best accuracy, 0.25 ahead of trial 1');
   assert.equal(leaderText([subject(1, 0.5), subject(2, 0.75)], true), 'Trial 1 has the best accuracy, 0.25 ahead of trial 2');

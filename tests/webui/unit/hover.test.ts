@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
 import { clearest, labeled, merged, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
-import { hoverRows, nearest, placed as placedAt } from '../../../webui-static/src/charts/hover';
+import { hoverRows, hoverTable, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
 test('the nearest value is searched in x on both sides', () => {
@@ -54,27 +54,61 @@ test('both forms of color become transparent', () => {
   assert.equal(faint('hsl(1 60% 40%)'), 'hsl(1 60% 40% / 0.3)');
 });
 
-test('the box of values is within its chart, above or below the values, if it has the room; else over the chart beside it; alone beside the pointer towards the middle of its plot, in the half without the values', () => {
-  const alone = { chart: [100, 900], charts: [100, 900] } as const;
-  const plot = { middle: 500, top: 100, bottom: 400, floor: 440, free: 80, ...alone };
-  const pair = { ...plot, left: 400, isHigh: true, charts: [100, 900] } as const;
-  const placed = (at: Parameters<typeof placedAt>[0], width: number, height: number) => placedAt(at, 4, width, height);
-  assert.deepEqual(placed({ ...pair, left: 300, chart: [100, 500], free: 84 }, 1400, 900), { right: '906px', bottom: '466px', maxWidth: '388px' });
-  assert.deepEqual(placed({ ...pair, left: 700, chart: [500, 900], free: 84, isHigh: false }, 1400, 900), { right: '506px', top: '100px', maxWidth: '388px' });
-  const roomy = { ...pair, free: 84, isHigh: false, chart: [100, 700] } as const;
-  assert.deepEqual(placed({ ...roomy, left: 200 }, 1400, 900), { left: '214px', top: '100px', maxWidth: '480px' });
-  assert.deepEqual(placed({ ...roomy, left: 600 }, 1400, 900), { right: '814px', top: '100px', maxWidth: '480px' });
-  assert.deepEqual(placed({ ...pair, chart: [100, 500], free: 84 }, 1400, 420), { left: '514px', bottom: '20px', maxWidth: '386px' }, 'the room is below the window');
-  assert.deepEqual(placed({ ...pair, chart: [100, 500] }, 1400, 900), { left: '514px', top: '100px', maxWidth: '386px' });
-  assert.deepEqual(placed({ ...pair, chart: [500, 900], top: 500, bottom: 800 }, 1400, 900), { right: '914px', bottom: '100px', maxWidth: '386px' });
-  assert.deepEqual(placed({ ...plot, left: 400, isHigh: true }, 1400, 900), { left: '414px', bottom: '500px', maxWidth: '972px' });
-  assert.deepEqual(placed({ ...plot, left: 600, isHigh: false }, 1400, 900), { right: '814px', top: '100px', maxWidth: '572px' });
-  // At the edge of the window there is room on one side only.
-  assert.deepEqual(placed({ ...plot, left: 100, middle: 50, isHigh: false }, 1400, 900), { left: '114px', top: '100px', maxWidth: '1272px' });
-  assert.deepEqual(placed({ ...plot, left: 1300, middle: 1350, isHigh: false }, 1400, 900), { right: '114px', top: '100px', maxWidth: '1272px' });
-  // On a phone neither side has all of it.
-  assert.deepEqual(placed({ ...plot, left: 100, middle: 50, isHigh: false }, 390, 844), { left: '114px', top: '100px', maxWidth: '262px' });
-  assert.deepEqual(placed({ ...plot, left: 300, middle: 350, isHigh: false }, 390, 844), { right: '104px', top: '100px', maxWidth: '272px' });
+test('the box of values is in its chart beside the pointer, on the side and at the height where it covers least of the curves, never over the y axis', () => {
+  const plot = { left: 160, right: 400, top: 100, bottom: 300 };
+  const size = { width: 90, height: 120 };
+  const all = (left: number, free: Parameters<typeof placed>[0]['free'], of = size) => {
+    const { maxWidth, ...style } = placed({ left, plot, right: 440, free }, of, 1400, 900);
+    assert.equal(maxWidth, '276px');
+    return style;
+  };
+  const [above, below, none] = [[120, 0], [0, 120], [0, 0]] as [number, number][];
+  assert.deepEqual(all(280, { left: none, right: above }), { left: '292px', top: '100px' });
+  assert.deepEqual(all(280, { left: none, right: below }), { left: '292px', bottom: '604px' });
+  assert.deepEqual(all(280, { left: above, right: none }), { right: '1132px', top: '100px' });
+  assert.deepEqual(all(280, { left: below, right: [60, 0] }), { right: '1132px', bottom: '604px' });
+  assert.deepEqual(all(280, { left: none, right: none }), { left: '292px', top: '100px' }, 'on the right without a difference');
+  assert.deepEqual(all(380, { left: none, right: above }), { right: '1032px', top: '100px' }, 'no room on the right');
+  assert.deepEqual(all(200, { left: above, right: none }), { left: '212px', top: '100px' }, 'no room on the left');
+  assert.deepEqual(all(310, { left: none, right: none }), { right: '1102px', top: '100px' }, 'labels at the ends of curves are on the right');
+  // A wide box covers the pointer, but stays in the chart.
+  const wide = { width: 200, height: 120 };
+  assert.deepEqual(all(280, { left: none, right: none }, wide), { right: '964px', top: '100px' });
+  assert.deepEqual(all(340, { left: none, right: none }, wide), { left: '160px', top: '100px' });
+  // A chart that is partly out of the window.
+  const off = { left: 280, plot: { ...plot, top: -20, bottom: 920 }, right: 440 };
+  assert.equal(placed({ ...off, free: { left: none, right: above } }, size, 1400, 900).top, '0px');
+  assert.equal(placed({ ...off, free: { left: none, right: below } }, size, 1400, 900).bottom, '0px');
+});
+
+test('the size of the box is that of its longest texts, with notes in several lines', () => {
+  const rows = ['11', '4'].map((label) => ({ label, color: '', isFocused: false, values: ['0.84984'], raw: '' }));
+  const plain = { title: 'batches 3,600', heads: [], rows, gray: 0, ended: [] };
+  const [one, noted, tall] = [sizeOf(plain), sizeOf({ ...plain, gray: 16 }), sizeOf({ ...plain, ended: ['14', '15', '16'] })];
+  assert.ok(one.width > 80 && one.width < 110, `${one.width}`);
+  assert.deepEqual([one.height, noted.height, tall.height], [58, 74, 90]);
+  const pair = sizeOf({ ...plain, heads: ['training', 'validation'], rows: rows.map((row) => ({ ...row, values: ['0.1', '0.2'] })) });
+  assert.ok(pair.width > one.width && pair.height === 74);
+  assert.ok(sizeOf({ ...plain, rows: rows.map((row) => ({ ...row, raw: '0.84984' })) }).width > one.width);
+});
+
+test('several trials with training and validation have a row each, in the order of validation', () => {
+  const series = [1, 2].flatMap((place) => ['training', 'validation'].map((group) => ({ label: `run ${place} · ${group}`, group, place }))) as never[];
+  const data = [[0], [1], [5], [2], [7]];
+  const table = hoverTable(data, [0, 0, 0, 0, 0], { series }, 0);
+  assert.deepEqual(table, {
+    heads: ['training', 'validation'],
+    rows: [
+      { at: 3, label: 'run 2', isFocused: false, values: [2, 7], raw: undefined },
+      { at: 1, label: 'run 1', isFocused: true, values: [1, 5], raw: undefined },
+    ],
+  });
+  assert.deepEqual(hoverTable(data, [0, 0, null, 0, 0], { series }, 0).rows.map(({ values }) => values), [[2, 7], [1, undefined]]);
+  // One trial, one group, and smoothed ones have a row for each curve.
+  const labels = (own: never[], smoothed = false) => hoverTable(smoothed ? [...data, [1], [5], [2], [7]] : data, [0, 0, 0, 0, 0], { series: own }, undefined).rows.map(({ label, values }) => [label, values[0]]);
+  assert.deepEqual(labels(series.slice(0, 2)), [['run 1 · validation', 5], ['run 1 · training', 1]]);
+  assert.deepEqual(labels([series[0], series[2]] as never[]), [['run 2', 5], ['run 1', 1]]);
+  assert.equal(labels(series, true).length, 4);
 });
 
 test('rows of a panel with one group leave the group out', () => {
@@ -120,12 +154,21 @@ test('a curve that ends within the plot has its label close to the end, where it
   const of = (covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean, others: typeof one[] = []) =>
     placedLabels([one, ...others], 300, 200, covers).map(({ text, left, middle, isJoined }) => [text, left, middle, isJoined]);
   assert.deepEqual(of(), [['1', 107, 80, false]]);
-  assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 81 && bottom > 79), [['1', 103, 70, false]], 'above');
-  assert.deepEqual(of((_end, _left, _right, top) => top < 80), [['1', 103, 90, false]], 'below');
+  assert.deepEqual(of((_end, _left, _right, top, bottom) => top < 81 && bottom > 79), [['1', 103, 68, false]], 'above');
+  assert.deepEqual(of((_end, _left, _right, top) => top < 80), [['1', 103, 92, false]], 'below');
   assert.deepEqual(of((_end, _left, right) => right > 100), [['1', 86, 80, false]], 'left of it');
   assert.deepEqual(of(() => true), [['1', 107, 80, false]], 'over curves of others, if these are everywhere');
-  assert.deepEqual(of(undefined, [{ text: '2', x: 100, y: 80 }]), [['1', 107, 80, false], ['2', 86, 80, false]], 'of two at one place');
-  assert.deepEqual(placedLabels([{ text: '1', x: 3, y: 4 }], 300, 200).map(({ left, middle }) => [left, middle]), [[6, 14]], 'in a corner');
+  assert.deepEqual(of(undefined, [{ text: '2', x: 100, y: 80 }]), [['1', 107, 80, false], ['2', 103, 68, false]], 'of two at one place');
+  assert.deepEqual(placedLabels([{ text: '1', x: 3, y: 4 }], 300, 200).map(({ left, middle }) => [left, middle]), [[6, 16]], 'in a corner');
+});
+
+test('labels of ends in a row are in their order, and each is closest to its own end', () => {
+  const ends = [{ text: '16', x: 100, y: 80 }, { text: '15', x: 108, y: 80 }, { text: '14', x: 116, y: 80 }];
+  const labels = placedLabels(ends, 300, 200).sort((a, b) => a.left - b.left);
+  assert.deepEqual(labels.map(({ text, left, middle }) => [text, left, middle]), [['16', 79, 80], ['15', 101, 68], ['14', 123, 80]]);
+  // No label is closer to the end of another curve.
+  const column = [{ text: '56', x: 100, y: 60 }, { text: '32', x: 100, y: 66 }, { text: '35', x: 100, y: 78 }];
+  assert.deepEqual(placedLabels(column, 300, 200).map(({ text, left, middle }) => [text, left, middle]), [['56', 107, 60], ['32', 79, 66], ['35', 107, 78]]);
 });
 
 test('a label without a place at its end is on its curve, where it covers no other label and no other curve', () => {
@@ -169,14 +212,18 @@ test('a label on a curve is where the curve is farthest from the others', () => 
   assert.deepEqual(clearest(heights, 1), [3, 2, 1, 0]);
   // A curve that has not begun, or is alone.
   assert.deepEqual(clearest([[10, undefined], [10, 30], [10, 90]], 1), [2, 1]);
-  assert.deepEqual(clearest([[undefined, 5], [10, 11]], 0), [1]);
+  assert.deepEqual(clearest([[undefined, 5], [10, 12]], 0), [1]);
+  assert.deepEqual([false, true].map((isAlone) => clearest([[10, 10.5], [10, 30]], 0, isAlone)), [[1, 0], [1]], 'where the curves lie on each other it would be on both');
 });
 
-test('the key beside a table has ids, with what the names differ in if that fits into a line', () => {
+test('the key beside a table has ids, with what names of one first word differ in if that fits into two lines', () => {
   const named = (count: number) => Array.from({ length: count }, (_, at) => ({ name: `vit lr=0.00${at}`, tag: String(at) }));
   assert.deepEqual(shortNames(named(2)), ['0 lr=0.000', '1 lr=0.001']);
-  assert.deepEqual(shortNames(named(8)), ['0', '1', '2', '3', '4', '5', '6', '7']);
+  assert.equal(shortNames(named(8))[7], '7 lr=0.007');
+  assert.deepEqual(shortNames(named(16)).slice(14), ['14', '15']);
   assert.deepEqual(shortNames([{ name: 'trial 7', tag: '7' }, { name: 'trial 12', tag: '12' }]), ['7', '12']);
+  const names = ['vit_imagenet seed 1', 'vit_imagenet search', 'vit_cifar10 mixup', 'vit_cifar10 lr=0.1', 'resnet'];
+  assert.deepEqual(shortNames(names.map((name, at) => ({ name, tag: String(at) }))), ['0 seed 1', '1 search', '2 mixup', '3 lr=0.1', '4 resnet']);
 });
 
 test('curves that lie on each other have one label, where there is room for it', () => {

@@ -184,9 +184,11 @@ test('a trial has the stage that it trains for, or at which it was stopped', () 
   assert.deepEqual(texts('batches'), ['1: Stopped at stage 1 of 3, 10 batches', '2: Stage 2 of 3, 30 batches', '3: Stage 3 of 3, 90 batches', '4: Stage 1 of 3, 10 batches']);
   assert.deepEqual(texts('epochs').slice(0, 2), ['1: Stopped at stage 2 of 3, 30 epochs', '2: Stage 1 of 3, 10 epochs']);
   assert.deepEqual(trialStages({ timeMetric: '', brackets: [] }, trials).size, 0);
+  const two = trialStages({ timeMetric: 'batches', brackets: [{ ...bracket, trialIds: [1] }, { ...bracket, trialIds: [3] }] }, trials);
+  assert.deepEqual([...two.values()].map(({ schedule, schedules }) => [schedule, schedules]), [[1, 2], [2, 2]]);
 });
 
-test('a search names the trials that went on before better ones reported', () => {
+test('a search names the trials that went on before better ones reported, and these better ones', () => {
   const done = (id: number) => ({ ...trial(id, {}), state: 'STATE_COMPLETED' }) as Trial;
   const lane = { title: '', trials: [1, 2, 3, 4].map(done), maxTrials: 4, rungs: [{ length: 10, came: 4, wentOn: 2 }, { length: 30, came: 2, wentOn: undefined }] };
   const at = (length: number, seconds: number, value?: number) => ({ length, seconds, value });
@@ -198,12 +200,14 @@ test('a search names the trials that went on before better ones reported', () =>
   };
   const of = (smallerIsBetter: boolean, running: readonly number[] = []) =>
     wentOnEarly({ ...lane, trials: lane.trials.map((one) => (running.includes(one.id) ? { ...one, state: 'STATE_RUNNING' } : one)) }, ({ id }) => reports[id] ?? [], smallerIsBetter);
-  assert.deepEqual(of(false), [{ id: 1, stages: [1] }]);
+  assert.deepEqual(of(false), [{ stage: 1, id: 1, before: [2] }]);
   assert.deepEqual(of(false, [2]), [], 'the better one may go on yet');
   assert.deepEqual(of(true), [], 'the better one reported before');
-  assert.equal(earlyText([{ id: 1, stages: [1] }]), 'Went on before better ones reported: trial 1 after stage 1.');
-  const many = [{ id: 1, stages: [1, 2, 3] }, ...[5, 6, 7, 8].map((id) => ({ id, stages: [1] })), { id: 9, stages: [2] }, { id: 10, stages: [2] }];
-  assert.equal(earlyText(many), 'Went on before better ones reported: trial 1 after stages 1, 2 and 3, 4 trials after stage 1, trials 9 and 10 after stage 2.');
+  const text = (...early: [stage: number, id: number, before: number[]][]): string => earlyText(early.map(([stage, id, before]) => ({ stage, id, before }))).replace('Better trials were stopped because they reported later. ', '');
+  assert.equal(earlyText(of(false)), 'Better trials were stopped because they reported later. After stage 1: trial 1 went on before 2.');
+  assert.equal(text([2, 23, [29, 53]], [2, 26, [53]], [1, 23, [29, 53]], [1, 24, [29, 53]]), 'After stage 2: trial 23 went on before 29 and 53, trial 26 before 53. After stage 1: trials 23 and 24 went on before 29 and 53.');
+  assert.equal(text([1, 1, [5, 6, 7, 8]], [1, 2, [5]], [1, 3, [6]], [1, 4, [7]]), 'After stage 1: trial 1 went on before 4 better ones, trial 2 before 5, trial 3 before 6, 1 more trial before others.');
+  assert.equal(text(...[1, 2, 3, 4].map((id): [number, number, number[]] => [1, id, [9]])), 'After stage 1: 4 trials went on before 9.');
 });
 
 test('how far a trial had come is told by the metric that the search counts in', () => {

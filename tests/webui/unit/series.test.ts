@@ -4,6 +4,7 @@ import test from 'node:test';
 import { areFew, toBands, whole } from '../../../webui-static/src/charts/bands';
 import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
 import { bestOf, coinciding, isLoud, keyedGroups, lastOf, rateRange, sectionsOf, styleOf } from '../../../webui-static/src/charts/facts';
+import { groupNote } from '../../../webui-static/src/charts/Legend';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
 import { hoverRows } from '../../../webui-static/src/charts/hover';
 import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
@@ -154,7 +155,11 @@ test('training is paler beside validation, most with many trials, and no group i
   assert.ok(styleOf(many, 'training').opacity < styleOf(both, 'training').opacity);
   assert.ok(styleOf(both, 'gradients').dash);
   const means = panelOf(...both.series.map((one) => ({ ...one, low: [0], high: [2] })));
-  assert.equal(styleOf(means, 'training').dash, undefined, 'dashes are for means without some runs');
+  assert.ok(styleOf(means, 'training').dash, 'a mean of training is no solid line, as runs are');
+  assert.equal(styleOf(means, 'validation').dash, undefined);
+  assert.equal(groupNote([means], true), 'thick: mean · thin: single runs · dotted: mean of training');
+  assert.equal(groupNote([panelOf(...means.series.filter(({ group }) => group === 'training'))], true), 'thick: mean · thin: single runs');
+  assert.equal(groupNote([panelOf({ ...curve(1, 'training', [1]), low: [0], isPartial: true })], false), 'mean ± standard deviation · dashed: not of all runs');
   assert.deepEqual(keyedGroups(both), ['training', 'validation', 'gradients']);
   for (const group of ['training', 'validation', 'gradients'])
     assert.deepEqual(styleOf(panelOf(curve(1, group, [1]), curve(2, group, [1])), group), { width: 1.5, opacity: 1 });
@@ -236,6 +241,7 @@ test('curves behind the others are in sight, and smoothed like these', () => {
   assert.deepEqual(withPale([2, 3], behind), [-1, 9]);
   assert.deepEqual(withPale([null, null], behind), [-1, 9]);
   assert.deepEqual(withPale([2, 3], []), [2, 3]);
+  assert.deepEqual(withPale([2, 3], behind, 0), [1, 9], 'of a logarithmic axis');
   const panel = { series: [run(3, [1])], behind };
   assert.deepEqual(paleOf(panel, { smoothing: undefined }), behind);
   assert.deepEqual(paleOf(panel, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
@@ -283,7 +289,12 @@ test('curves that change from point to point as much as the runs differ are smoo
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1.2, 180))] }), 0.9);
   assert.ok(steadiness({ series: [run(1, wave(0.5, 1, 180)), run(2, wave(0.5, 1, 90))] }) > 0.8, 'a shorter run');
   assert.equal(steadiness({ series: [run(1, wave(0.04, 1)), run(2, wave(0.04, 1.2))] }), 0, 'the runs differ more');
-  assert.equal(steadiness({ series: [run(1, wave(0.5, 1)), run(1, wave(0.5, 1.2))] }), 0, 'one run');
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 60))] }), 0.75, 'one run');
+  assert.equal(steadiness({ series: [run(1, [200, ...wave(0.5, 1, 59)])] }), 0, 'changes that cannot be seen beside the first value of one run');
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 60).map((value, at) => value + at))] }), 0, 'the course of one run is much more');
+  assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20))] }), 0, 'few points of one run');
+  assert.equal(steadiness({ series: [{ ...run(1, wave(0.5, 1, 60)), group: 'gpu' }] }), 0, 'a measurement of the machine');
+  assert.equal(steadiness({ series: [] }), 0);
   assert.equal(steadiness({ series: [run(1, wave(0.5, 1, 20)), run(2, wave(0.5, 1, 20))] }), 0, 'few points');
   assert.equal(steadiness({ series: [run(1, Array(40).fill(1)), run(2, Array(40).fill(1))] }), 0, 'equal ones');
   const falling = (by: number): number[] => Array.from({ length: 60 }, (_, at) => by * Math.cos(at / 40));

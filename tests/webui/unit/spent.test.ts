@@ -29,6 +29,8 @@ test('the pace of a trial is the median of its newest reports', () => {
   assert.equal(paceText([loss, cpu, series('gpu', 'gpu_util.0', [81, 82.4, 90], [0, 1, 1])]), '10 batches/s · GPU 82%');
   assert.equal(paceText([series('training', 'loss', [3, 2, 1], [0, 5, 5])]), '2,000 batches/s');
   assert.equal(paceText([]), '');
+  const two = [1, 2].map((trialId) => ({ ...loss, trialId }));
+  assert.equal(paceText([...two, cpu]), '20 batches/s · CPU 34%', 'the sum of two trials');
 });
 
 test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {

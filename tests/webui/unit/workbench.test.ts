@@ -7,11 +7,12 @@ import { front, history, points, readGoals, writeGoals, type Goal } from '../../
 import type { Dimension } from '../../../webui-static/src/charts/search';
 import type { Series } from '../../../webui-static/src/charts/series';
 import { available, column, DEFAULT_COLUMNS, usualColumns, withBest, type Column } from '../../../webui-static/src/workbench/columns';
-import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, spread, spreadText } from '../../../webui-static/src/workbench/groups';
+import { deviationText, groupsOf, inGroups, rangeText, searchesByBest, sizeText, spread, spreadText } from '../../../webui-static/src/workbench/groups';
 import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
-import { readSeeds, withShown } from '../../../webui-static/src/workbench/runColors';
+import { readSeeds, usualSeeds, withShown } from '../../../webui-static/src/workbench/runColors';
+import { targetOf, targetTitle, trialsText } from '../../../webui-static/src/workbench/target';
 import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
@@ -40,6 +41,12 @@ test('a group by a hyperparameter says how many searches are in it by their best
   const count = (columns: string[]): number[] => groupsOf([search, single], columns).map(searchesByBest);
   assert.deepEqual(count(['hp.act']), [1]);
   assert.deepEqual(count(['kind']), [0]);
+  const text = (runs: Run[], hasRoom = true, byHyperparameter = true): string => sizeText({ runs, byHyperparameter }, { key: 'id' }, hasRoom);
+  assert.equal(text([search, single]), 'mean of 2, one search');
+  assert.equal(text([search, search, single]), 'mean of 3, 2 searches');
+  assert.equal(text([search]), '1, one search');
+  assert.equal(text([search, single], true, false), 'mean of 2');
+  assert.equal(text([search, single], false), '2');
 });
 
 test('a row of a group has the range of a hyperparameter, and room for it', () => {
@@ -67,12 +74,21 @@ test('the pointer on a value of a group shows its runs, least, median and greate
   assert.equal(text(runs.slice(3)), '');
 });
 
-test('trials of a search by halving have a column of stages, others have none', () => {
-  const stage = { at: 1, of: 3, length: 10, unit: 'batches', isStopped: true };
+test('trials of a search by halving have a column of stages, and one of schedules if there are several; others have none', () => {
+  const stage = { at: 1, of: 3, length: 10, unit: 'batches', isStopped: true, schedule: 1, schedules: 1 };
   const staged = { ...run(1, {}, 1), stage };
-  assert.deepEqual([available([staged], 'trial'), available([run(1, {})], 'trial'), available([staged], 'experiment')].map((keys) => keys.includes('stage')), [true, false, false]);
-  assert.equal(valueOf(staged, 'stage'), '1/3');
-  assert.equal(valueOf(run(1, {}), 'stage'), undefined);
+  const both = (runs: Run[], kind: 'trial' | 'experiment' = 'trial'): boolean[] => ['stage', 'schedule'].map((key) => available(runs, kind).includes(key));
+  assert.deepEqual([both([staged]), both([run(1, {})]), both([staged], 'experiment')], [[true, false], [false, false], [false, false]]);
+  const second = { ...staged, stage: { ...stage, schedule: 2, schedules: 2 } };
+  assert.deepEqual(both([second]), [true, true]);
+  assert.deepEqual([valueOf(staged, 'stage'), valueOf(second, 'schedule')], ['1/3', 2]);
+  assert.deepEqual(['stage', 'schedule'].map((key) => valueOf(run(1, {}), key)), [undefined, undefined]);
+});
+
+test('the only trial of an experiment has the color of the experiment', () => {
+  const of = (experiment: object): Run => ({ ...run(9, {}), experiment: { id: 4, numTrials: 1, ...experiment } as unknown as Experiment });
+  const seeds = (one: Run): number | undefined => usualSeeds([one], new Map([[9, 7]]), () => new Map([[5, 2]])).get(9);
+  assert.deepEqual([seeds(of({})), seeds(of({ id: 5 })), seeds(of({ numTrials: 2 })), seeds(of({ config: { searcher: { max_trials: 8 } } }))], [4, 2, 7, 7]);
 });
 
 test('a deviation has two digits', () => {
@@ -127,6 +143,26 @@ test('a column that has one value only is left out', () => {
   assert.deepEqual(shown('ann', 'ann'), []);
   assert.deepEqual(shown('ann', 'bob'), ['user']);
   assert.deepEqual(shown('ann'), ['user', 'numTrials']);
+});
+
+test('a running search has the number of its trials by state, and the length to which they train', () => {
+  const of = (state: string, totalBatchesProcessed = 0, progress = 0): Trial => trial(1, {}, undefined, { state, totalBatchesProcessed, progress });
+  const search = (searcher: JsonObject, state = 'STATE_RUNNING'): Experiment => ({ state, config: { searcher } }) as unknown as Experiment;
+  const five = ['COMPLETED', 'ERROR', 'RUNNING', 'QUEUED', 'PAUSED'].map((state) => of(`STATE_${state}`));
+  assert.equal(trialsText(search({ max_trials: 12 }), five), '2 of 12 trials ended, 1 running, 1 paused, 1 waiting, 7 to come');
+  assert.equal(trialsText(search({}), five.slice(0, 3)), '2 of 3 trials ended, 1 running');
+  assert.equal(trialsText(search({ max_trials: 12 }, 'STATE_COMPLETED'), five), '5 trials');
+  assert.equal(trialsText(search({}), [of('STATE_RUNNING')]), '1 trial');
+  const full = search({ max_length: { batches: 20_000 } });
+  assert.equal(trialsText(full, [of('STATE_RUNNING', 12_600, 0.63)]), '12,600 of 20,000 batches');
+  // The program decides the length.
+  assert.equal(trialsText(full, [of('STATE_RUNNING', 12_600, 0.1575)]), '12,600 of ~80,000 batches');
+  assert.equal(targetTitle('Batches', { batches: 80_000, isEstimated: true }), 'Batches of ~80k');
+  assert.equal(targetTitle('Batches', { batches: 6000, isEstimated: false }), 'Batches of 6,000');
+  const lengths = (...trials: Trial[]): unknown => targetOf(search({ max_trials: 12 }), trials)?.batches;
+  assert.equal(lengths(of('STATE_RUNNING', 12_600, 0.1575), of('STATE_RUNNING', 12_700, 0.1575), of('STATE_COMPLETED', 80_000, 1)), 80_000);
+  assert.equal(lengths(of('STATE_RUNNING', 100, 0.001)), undefined, 'too early');
+  assert.equal(lengths(of('STATE_RUNNING', 100, 0.5), of('STATE_RUNNING', 100, 0.1)), undefined, 'each has its own');
 });
 
 test('a trial that a search by halving completed before its full length was stopped early, where that is in batches', () => {

@@ -49,10 +49,10 @@ function Beyond({ range, beyond }: Focus) {
   return <Drawn text="cropped" title={`The first values are ${place} ${text}, so that the last ones, which differ less, fill up to a third of it`} other={{ y: 'all' }} offer="show all values" />;
 }
 
-const Smoothed = ({ weight }: { weight: number }) => (
+const Smoothed = ({ weight, isOne }: { weight: number; isOne: boolean }) => (
   <Drawn
     text="smoothed"
-    title={`Smoothed by ${weight.toFixed(2)}, because the curves change about as much from point to point as the runs differ; raw values are pale`}
+    title={`Smoothed by ${weight.toFixed(2)}, because ${isOne ? 'the values visibly change from point to point' : 'the curves change about as much from point to point as the runs differ'}; raw values are pale`}
     other={{ smooth: '0' }}
     offer="show raw values"
   />
@@ -111,7 +111,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         {/* First, so that the tools of the chart never cover them. */}
         {focus && <Beyond {...focus} />}
         {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
-        {steady > 0 && <Smoothed weight={steady} />}
+        {steady > 0 && <Smoothed weight={steady} isOne={isOne} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last:</span>}
         {groups

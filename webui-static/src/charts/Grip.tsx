@@ -31,7 +31,7 @@ export function Grip({ height, drag, drop }: Resize) {
   };
   return (
     <div
-      class="grip"
+      class="chart-grip"
       role="separator"
       aria-label="Height of the charts"
       aria-orientation="horizontal"

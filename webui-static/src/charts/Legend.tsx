@@ -9,6 +9,7 @@ import { hovered } from '../workbench/selection';
 import { counted, metric, digits, sharedStart } from '../format';
 import { deviationText, placesOf, type Spread } from '../workbench/groups';
 import { idBeside } from './ends';
+import { isLoud, styleOf } from './facts';
 import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
@@ -53,26 +54,35 @@ function spreadText({ mean, deviation }: Spread): string {
   return `${places === undefined ? metric(mean) : mean.toFixed(places)} ± ${deviationText(deviation)}`;
 }
 
-// Characters of a key that fits into one line beside a table, and those that an entry takes besides its text.
-const LINE_CHARACTERS = 105;
+// Characters of a key that fits into the two lines beside a table, and those that an entry takes besides its text.
+const KEY_CHARACTERS = 185;
 const ENTRY_CHARACTERS = 5;
 
-// The texts of a key beside a table: the ids, as in the charts, with what the names differ in if that fits into a line.
+// The first word of a name.
+const familyOf = (name: string): string => /^\S*/.exec(name)?.[0] ?? '';
+
+// The texts of a key beside a table: the ids, as in the charts, with what the names differ in if that fits into two lines.
+// Names with the same first word differ in what follows what these have in common.
 export function shortNames(curves: readonly Pick<Curve, 'name' | 'tag'>[]): string[] {
-  const start = sharedStart(curves.map(({ name }) => name));
-  const texts = curves.map(({ name, tag = '' }) => (idBeside(name, tag) === '' ? tag : `${tag} ${name.slice(start.length)}`));
-  const fits = texts.reduce((sum, { length }) => sum + length + ENTRY_CHARACTERS, 0) <= LINE_CHARACTERS;
+  const all = curves.map(({ name }) => name);
+  const start = sharedStart(all);
+  const families = new Map<string, string[]>();
+  for (const name of all) families.set(familyOf(name), [...(families.get(familyOf(name)) ?? []), name]);
+  const starts = new Map([...families].map(([family, names]) => [family, sharedStart(names) || start]));
+  const texts = curves.map(({ name, tag = '' }) => (idBeside(name, tag) === '' ? tag : `${tag} ${name.slice((starts.get(familyOf(name)) ?? '').length)}`));
+  const fits = texts.reduce((sum, { length }) => sum + length + ENTRY_CHARACTERS, 0) <= KEY_CHARACTERS;
   return fits ? texts : curves.map(({ name, tag }) => tag ?? name);
 }
 
-// Trials without a curve have no entry. `beside`: a table has their names.
-export function TrialKey({ curves, panels, beside = false }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean }) {
+// Trials without a curve have no entry. `beside`: a table has their names. `pace`: speed of those that run.
+export function TrialKey({ curves, panels, beside = false, pace = '' }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean; pace?: string }) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
   const short = beside ? shortNames(known) : [];
   return (
     <Lines
       label="Trials shown"
+      note={pace}
       entries={known.map(({ id, name, tag, color }, at) => (
         <li key={id} onPointerEnter={() => (hovered.value = id)} onPointerLeave={() => (hovered.value = undefined)}>
           <Swatch color={color} />{' '}
@@ -94,10 +104,16 @@ export interface GroupKeyProps {
   few: boolean; // their runs are drawn instead of bands
 }
 
+// The styles of the lines of groups: "thick: mean · thin: single runs · dotted: mean of training".
+export function groupNote(panels: readonly Panel[], few: boolean): string {
+  const isDashed = panels.some(({ series }) => series.some(({ isPartial }) => isPartial));
+  const isDotted = panels.some((panel) => panel.series.some(({ group }) => group === 'training' && !isLoud(styleOf(panel, group))));
+  return [few ? 'thick: mean · thin: single runs' : 'mean ± standard deviation', isDotted ? 'dotted: mean of training' : '', isDashed ? 'dashed: not of all runs' : ''].filter(Boolean).join(' · ');
+}
+
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.
 export function GroupKey({ names, colors, best, metricName, few, beside, panels }: GroupKeyProps & { beside: boolean; panels: readonly Panel[] }) {
-  const isDashed = panels.some(({ series }) => series.some(({ isPartial }) => isPartial));
-  const note = `${few ? 'thick: mean · thin: runs' : 'mean ± standard deviation'}${isDashed ? ' · dashed: not of all runs' : ''}`;
+  const note = groupNote(panels, few);
   return (
     <Lines
       label="Groups shown"

@@ -79,6 +79,9 @@ const asSystem = (panel: Panel): Panel => ({ ...panel, title: systemTitle(panel.
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
 
+// "5 running", or "5 of 12 running" where the others are not drawn.
+const pacedText = (drawn: number, all: number): string => `${drawn < all ? `${drawn} of ${all}` : drawn} running`;
+
 // Places of charts while the first data are loaded.
 const GHOSTS = [0, 1, 2, 3];
 
@@ -89,11 +92,13 @@ export interface Curve {
   name: string;
   tag?: string; // at the end of its curves: the id of its row
   color: string; // '': that of the trial's id
+  isPaced?: boolean; // the page has the speed of these running trials
 }
 
 // A trial with pale curves behind the others.
 export type Other = Pick<Curve, 'id' | 'startTime'>;
 const NO_OTHERS: readonly Other[] = [];
+const PACE = 'Medians of the newest reports. The profiler has all of them.';
 const NO_SERIES: MetricSeries[] = [];
 
 interface Groups extends GroupKeyProps {
@@ -110,6 +115,7 @@ interface Props {
   keyed?: boolean; // the key has the names of the trials, which no table beside has
   groups?: Groups | undefined; // draw their means
   objective?: { metric: string; smallerIsBetter: boolean } | undefined; // its metric has the first panel
+  running?: number; // trials of the search that run, drawn or not
   lead?: ComponentChildren; // at the left of the row above the charts
   tools?: ComponentChildren; // at its right
 }
@@ -299,7 +305,7 @@ function Tools({ lead, tools, system = false, panels, shown, look, names, zoomed
 }
 
 export function Metrics(props: Props) {
-  const { curves, others = NO_OTHERS, single = false, ended, system = false, keyed = true, groups, objective } = props;
+  const { curves, others = NO_OTHERS, single = false, ended, system = false, keyed = true, groups, objective, running = 0 } = props;
   useEffect(() => void loadChart().catch(() => undefined), []);
   const { query, setQuery } = useQuery();
   const theme = useColors();
@@ -322,6 +328,8 @@ export function Metrics(props: Props) {
   // A range that was chosen is shown with all its values.
   const drawnLook: Look = { ...look, size, height, whole: look.whole || system || zoom !== undefined };
   const pace = useMemo(() => (single && !system && !ended ? paceText(data ?? []) : ''), [data, single, ended]);
+  const paced = curves.filter(({ isPaced }) => isPaced).map(({ id }) => id);
+  const paces = useMemo(() => paceText((data ?? []).filter(({ trialId }) => paced.includes(trialId))), [data, paced.join()]);
   const uneven = useMemo(() => (single && !system ? unevenGpu(data ?? []) : undefined), [data, single]);
   const plain = useMemo(() => colorOfSeed(ids[0] ?? 0), [theme, ids[0]]);
   const colors = curves.map(({ color }) => color || plain);
@@ -343,7 +351,7 @@ export function Metrics(props: Props) {
       <Tools {...props} panels={panels} shown={[...first, ...open.flatMap((one) => one.panels)]} look={look} names={names} zoomed={zoom !== undefined}>
         {!onPhone() && <UnevenNote found={uneven} />}
         {pace !== '' && (
-          <span class="quiet pace" title="Medians of the newest reports. The profiler has all of them.">
+          <span class="quiet pace" title={PACE}>
             {pace}
           </span>
         )}
@@ -353,7 +361,7 @@ export function Metrics(props: Props) {
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
       {panels.length > 0 && groups && <GroupKey {...groups} panels={panels} beside={!keyed} />}
-      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} />}
+      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} pace={paces && `${pacedText(paced.length, running)}: ${paces}`} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}
       {sections.map((section) => (

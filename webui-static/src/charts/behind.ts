@@ -6,7 +6,7 @@ import { hovered } from '../workbench/selection';
 import { isLoud, styleOf } from './facts';
 import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
-const OPACITY = 0.4;
+const OPACITY = 0.5;
 const POINTED = 0.9;
 // Beside a curve that is pointed at.
 const DIMMED = 0.5;
@@ -17,10 +17,10 @@ export function paleOf(panel: Pick<Panel, 'series' | 'behind'>, { smoothing = 0,
   return smoothing === 0 ? behind : behind.map((one) => ({ ...one, y: (isCentered ? smoothCentered : smooth)(one.y, smoothing) }));
 }
 
-// The range of these values and of those of the curves behind.
-export const withPale = (range: readonly [number | null, number | null], pale: readonly Series[]): [number | null, number | null] =>
+// The range of these values and of those of the curves behind above `least`: a logarithmic axis has positive ones only.
+export const withPale = (range: readonly [number | null, number | null], pale: readonly Series[], least = -Infinity): [number | null, number | null] =>
   pale.reduce<[number | null, number | null]>(
-    (all, { y }) => y.reduce(([low, high], value) => (value === null ? [low, high] : [Math.min(low ?? value, value), Math.max(high ?? value, value)]), all),
+    (all, { y }) => y.reduce(([low, high], value) => (value === null || value <= least ? [low, high] : [Math.min(low ?? value, value), Math.max(high ?? value, value)]), all),
     [...range],
   );
 

@@ -19,7 +19,7 @@ const JOINED = 4;
 // Pixels between an end within the plot and its label, at its height and above or below it.
 const CLOSE = 7;
 const CLOSER = 3;
-const DIAGONAL = 10;
+const DIAGONAL = 12;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
@@ -52,13 +52,14 @@ export interface Label extends End {
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
-// text are equal. `heights` are those of all curves by column; columns without the curve are left out.
-export function clearest(heights: readonly (readonly (number | undefined)[])[], own: number): number[] {
+// text are equal. `heights` are those of all curves by column; columns without the curve are left out, and with `isAlone` also
+// those with a curve that lies on it, where a label would be on both.
+export function clearest(heights: readonly (readonly (number | undefined)[])[], own: number, isAlone = false): number[] {
   const found = heights.flatMap((column, at) => {
     const height = column[own];
     if (height === undefined) return [];
     const room = column.reduce((least: number, other, one) => (other === undefined || one === own ? least : Math.min(least, Math.abs(other - height))), APART);
-    return [{ at, room }];
+    return isAlone && room <= LYING ? [] : [{ at, room }];
   });
   return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
@@ -111,9 +112,10 @@ export function merged<T extends End>(ends: readonly T[], fits: (end: T) => bool
 // Whether the label of an end would cover a curve of another trial in a box of the plot, in pixels.
 type Covers<T> = (end: T, left: number, right: number, top: number, bottom: number) => boolean;
 
-// The labels that are placed already, and the plot.
+// The labels that are placed already, the ends with dots, and the plot.
 interface Layout<T> {
   placed: (T & Label)[];
+  dots: readonly T[];
   width: number;
   height: number;
   covers: Covers<T>;
@@ -121,13 +123,19 @@ interface Layout<T> {
 
 const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length;
 
-// Whether a label is within the plot and covers neither another label nor a curve of another trial. `half` of its height
-// counts for curves.
-function isFree<T extends End>({ placed, width, height, covers }: Layout<T>, label: T & Label, half: number): boolean {
+// Pixels between a label's text and a point.
+const distance = (label: Label, { x, y }: Point): number =>
+  Math.hypot(Math.max(label.left - x, x - label.left - lengthOf(label), 0), Math.max(Math.abs(y - label.middle) - HALF, 0));
+
+// Whether a label is within the plot, as close to its own end as to any other one, and covers neither another label nor the
+// curve of another trial. `half` of its height counts for curves.
+function isFree<T extends End>({ placed, dots, width, height, covers }: Layout<T>, label: T & Label, half: number): boolean {
   const right = label.left + lengthOf(label);
   const isWithin = label.left >= 0 && right <= width && label.middle >= LINE / 2 && label.middle <= height - LINE / 2;
   const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right && label.left <= other.left + lengthOf(other);
-  return isWithin && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
+  // A label on a curve has no distance to it.
+  const isOwn = dots.every((dot) => dot.text === label.text || distance(label, dot) >= Math.max(END_DOT, distance(label, label)));
+  return isWithin && isOwn && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
 }
 
 // Labels of curves that reach the right edge of the plot, beside it in the order of their ends.
@@ -142,21 +150,23 @@ function besidePlot<T extends End>(ends: readonly T[], width: number, height: nu
   });
 }
 
-// Places close to an end within the plot: right of it, above and below that, and the same left of it.
+// Places close to an end within the plot: right of it, above and below that, the same left of it, and above and below it.
 function closePlaces<T extends End>(end: T): (T & Label)[] {
   const at = (left: number, down: number): T & Label => ({ ...end, left, middle: end.y + down, isJoined: false });
   const [right, left] = [end.x, end.x - lengthOf(end)];
-  return [[right, 1] as const, [left, -1] as const].flatMap(([side, sign]) => [
-    at(side + sign * CLOSE, 0),
-    at(side + sign * CLOSER, -DIAGONAL),
-    at(side + sign * CLOSER, DIAGONAL),
-  ]);
+  const middle = (right + left) / 2;
+  return [
+    ...[[right, 1] as const, [left, -1] as const].flatMap(([side, sign]) => [at(side + sign * CLOSE, 0), at(side + sign * CLOSER, -DIAGONAL), at(side + sign * CLOSER, DIAGONAL)]),
+    at(middle, -DIAGONAL),
+    at(middle, DIAGONAL),
+  ];
 }
 
 // Labels beside the plot for curves that reach its right edge in sight. The others have theirs close to their ends, or on
 // their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
 // name that one. Without such a place, curves that have left the plot have theirs beside it, in the order in which they were,
-// those that end within it have it over other curves, because the dot at the end tells whose it is.
+// those that end within it have it over other curves, because the dot at the end tells whose it is. The ends farthest to the
+// right come first, so that labels of ends in a row are in their order.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -166,8 +176,8 @@ export function placedLabels<T extends End>(
 ): (T & Label)[] {
   const isAtEdge = ({ x }: T): boolean => x >= width - EDGE;
   const beside = ends.filter((end) => isAtEdge(end) && !end.isOut);
-  const layout: Layout<T> = { placed: [], width, height, covers };
-  for (const end of ends.filter((one) => !beside.includes(one))) {
+  const layout: Layout<T> = { placed: [], dots: ends.filter((end) => !isAtEdge(end) && !end.isOut), width, height, covers };
+  for (const end of ends.filter((one) => !beside.includes(one)).sort((a, b) => b.x - a.x)) {
     const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
     const close = end.isOut ? [] : closePlaces(end);
     const overCurves = { ...layout, covers: () => false };
@@ -226,13 +236,13 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number;
 const LOOKED_AT = 60;
 
 // The points of a curve where its label may be, for placedLabels(); `series` are the indices of the curves with labels.
-function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number }) => Point[] {
+function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number; isOut?: boolean }) => Point[] {
   const [from, to] = plot.series[0]?.idxs ?? [0, 0];
   const places = [...new Set(Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT)))];
   const heights = places.map((place) => series.map((one) => plot.data[one]?.[place]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y'))));
-  return ({ at }) => {
+  return ({ at, isOut = false }) => {
     const own = series.indexOf(at);
-    return clearest(heights, own).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
+    return clearest(heights, own, !isOut).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
   };
 }
 

@@ -14,8 +14,8 @@ const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
 // Training beside validation, of few trials and of more: two sets of lines would hide each other.
 const TRAINING: Style = { width: 1, opacity: 0.6 };
 const MANY_TRAINING: Style = { width: 1, opacity: 0.4 };
-// Means of groups are few and have bands.
-const MEAN_TRAINING: Style = { width: 0.75, opacity: 0.5 };
+// The mean of a group's training is dotted: thin solid lines beside means are runs.
+const MEAN_TRAINING: Style = { width: 1, opacity: 0.75, dash: [1.5, 2.5] };
 const FEW_TRIALS = 4;
 
 // The line style of a group of metrics. Validation, which is compared, is stronger than training beside it.
@@ -76,7 +76,7 @@ const wholly = (series: readonly Series[]): Series[] => series.filter(({ isParti
 
 // Names of learning rates, which are compared by orders of magnitude. Their axis begins at the lowest peak divided by BELOW,
 // because a logarithmic axis has no place for a rate that decays to zero.
-const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
+export const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 
 // The range of a logarithmic axis for the learning rates of several runs, or for the means of groups, whose peaks are wide

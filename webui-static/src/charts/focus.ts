@@ -2,7 +2,7 @@
 // that these would be one line. And how much noisy curves are smoothed. Pure.
 import { whole } from './bands';
 import { bestOf, lastOf } from './facts';
-import { smooth, type Panel } from './series';
+import { smooth, SYSTEM_GROUPS, type Panel } from './series';
 
 export interface Focus {
   range: [number, number]; // of the values in sight
@@ -80,11 +80,12 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   return { range: found, beyond: most - high >= low - least ? most : least };
 }
 
-// Points of a curve that are looked at, at least. Changes are noise from this part of the differences on; less than the last
-// part of the values in sight cannot be seen.
+// Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, or, of one run, from
+// this part of its course on; less than the last part of the values in sight cannot be seen.
 const LEAST_CHANGES = 16;
 const NOISE = 0.5;
-const VISIBLE = 0.01;
+const NOISE_OF_ONE = 0.2;
+const VISIBLE = 0.009;
 // Curves that reach this part of the x axis are compared, if fewer than two are longer.
 const SHARED = 0.4;
 // Curves with this many points have half of the weight in the past.
@@ -96,12 +97,16 @@ const mean = (values: readonly number[]): number => values.reduce((sum, one) => 
 const noiseOf = (y: readonly number[]): number =>
   mean(y.slice(1, -1).map((value, at) => Math.abs(value - ((y[at] ?? value) + (y[at + 2] ?? value)) / 2)));
 
-// The weight of the past for curves of several runs that change from point to point so much, compared with the
-// differences between them, that the lines are one block; 0 for others. The later half of the part that long ones share
-// is looked at.
+// How far a curve comes from the first half of these values to the second one.
+const courseOf = (y: readonly number[]): number => Math.abs(mean(y.slice(0, y.length / 2)) - mean(y.slice(y.length / 2)));
+
+// The weight of the past for curves that visibly change from point to point, compared with the differences of their runs; 0
+// for others. The later half of the part that long ones share is looked at. One run is shown as a whole and has no other to
+// differ from, so its course counts. Measurements of the machine change by themselves.
 export function steadiness({ series: parts }: Pick<Panel, 'series'>): number {
   const series = whole(parts);
-  if (series.every(({ trial }) => trial === series[0]?.trial)) return 0;
+  if (series.length === 0 || series.some(({ group }) => SYSTEM_GROUPS.includes(group))) return 0;
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
   const ends = axisOf(series);
   const longest = reaching(series, ends, LONG);
   const long = longest.length > 1 ? longest : reaching(series, ends, SHARED);
@@ -109,10 +114,11 @@ export function steadiness({ series: parts }: Pick<Panel, 'series'>): number {
   const halves = long
     .map(({ x, y }) => y.filter((value, at): value is number => value !== null && (x[at] ?? 0) <= shared && (x[at] ?? 0) >= (ends[0] + shared) / 2))
     .filter(({ length }) => length >= LEAST_CHANGES);
-  if (halves.length < 2) return 0;
+  if (halves.length < (isOne ? 1 : 2)) return 0;
   const noise = mean(halves.map(noiseOf));
-  const values = halves.flat().reduce(joined, NONE);
+  const values = (isOne ? series.flatMap(({ y }) => y) : halves.flat()).reduce(joined, NONE);
   const points = mean(long.map(({ y }) => y.length));
-  const isNoisy = noise > VISIBLE * size(values) && noise >= NOISE * size(halves.map(mean).reduce(joined, NONE));
+  const least = isOne ? NOISE_OF_ONE * mean(halves.map(courseOf)) : NOISE * size(halves.map(mean).reduce(joined, NONE));
+  const isNoisy = noise > VISIBLE * size(values) && noise >= least;
   return isNoisy ? points / (points + HALF) : 0;
 }

@@ -3,7 +3,7 @@ import { Name } from '../components/Name';
 import { Swatch } from '../components/Swatch';
 import type { Panel, Series } from './series';
 
-// Rows of the box; with more series the ones around the focused one.
+// Rows of the box, at most; of more the ones around the focused one.
 const MAX_ROWS = 12;
 
 type Values = ArrayLike<number | null | undefined>;
@@ -33,115 +33,166 @@ const ungrouped = ({ label, group }: Pick<Series, 'label' | 'group'>): string =>
   return at > 0 ? label.slice(0, at) : label;
 };
 
-// The values at the indices `idxs` (as uPlot reports them: x first), largest first, at most MAX_ROWS. The tables
-// of `data` are x, the drawn series, and with smoothing the raw series.
-export function hoverRows(
-  data: ArrayLike<Values>,
-  idxs: ArrayLike<number | null | undefined>,
-  panel: Pick<Panel, 'series'>,
-  focused: number | undefined,
-): HoverRow[] {
-  const count = panel.series.length;
-  const oneGroup = panel.series.every(({ group }) => group === panel.series[0]?.group);
-  const rows = panel.series
+// At most MAX_ROWS rows, around the focused one.
+function around<T>(rows: readonly T[], isFocused: (row: T) => boolean): T[] {
+  const from = Math.max(0, Math.min(rows.length - MAX_ROWS, rows.findIndex(isFocused) - MAX_ROWS / 2));
+  return rows.slice(from, from + MAX_ROWS);
+}
+
+// The values at the indices `idxs` (as uPlot reports them: x first), largest first. The tables of `data` are x, the drawn
+// series, and with smoothing the raw series.
+function valuesOf(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, { series: all }: Pick<Panel, 'series'>): HoverRow[] {
+  const oneGroup = all.every(({ group }) => group === all[0]?.group);
+  return all
     .flatMap((series, at): HoverRow[] => {
       const label = oneGroup ? ungrouped(series) : series.label;
       const index = idxs[at + 1];
       const value = index == null ? undefined : data[at + 1]?.[index];
       if (index == null || value == null) return [];
-      return [{ at, label, value, raw: data[at + 1 + count]?.[index] ?? undefined }];
+      return [{ at, label, value, raw: data[at + 1 + all.length]?.[index] ?? undefined }];
     })
     .sort((a, b) => b.value - a.value);
-  const middle = rows.findIndex((row) => row.at === focused);
-  const from = Math.max(0, Math.min(rows.length - MAX_ROWS, middle - MAX_ROWS / 2));
-  return rows.slice(from, from + MAX_ROWS);
+}
+
+// Those of a row for each series, at most MAX_ROWS.
+export const hoverRows = (data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, panel: Pick<Panel, 'series'>, focused: number | undefined): HoverRow[] =>
+  around(valuesOf(data, idxs, panel), ({ at }) => at === focused);
+
+export interface TableRow {
+  at: number; // index of a series of the row
+  label: string;
+  isFocused: boolean;
+  values: (number | undefined)[]; // by head
+  raw: number | undefined; // value before smoothing, of a row with one value
+}
+
+// The values at the pointer as a table. Several trials with several groups of metrics have a row for each trial and a column
+// for each group, by the last of which they are in order; others have a row for each series.
+export function hoverTable(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, panel: Pick<Panel, 'series'>, focused: number | undefined): { heads: string[]; rows: TableRow[] } {
+  const { series } = panel;
+  const heads = [...new Set(series.map(({ group }) => group))];
+  const rows = valuesOf(data, idxs, panel);
+  const isPlain = heads.length < 2 || new Set(series.map(({ place }) => place)).size < 2 || rows.some(({ raw }) => raw !== undefined);
+  if (isPlain) return { heads: [], rows: around(rows, ({ at }) => at === focused).map(({ at, label, value, raw }) => ({ at, label, isFocused: at === focused, values: [value], raw })) };
+  const found = new Map<number, TableRow>();
+  for (const { at, value } of rows) {
+    const one = series[at] as Series;
+    const row = found.get(one.place) ?? { at, label: ungrouped(one), isFocused: false, values: heads.map(() => undefined), raw: undefined };
+    row.values[heads.indexOf(one.group)] = value;
+    found.set(one.place, { ...row, isFocused: row.isFocused || at === focused });
+  }
+  const last = ({ values }: TableRow): number => values[values.length - 1] ?? -Infinity;
+  return { heads, rows: around([...found.values()].sort((a, b) => last(b) - last(a)), ({ isFocused }) => isFocused) };
 }
 
 export interface Hover {
   left: number; // of the pointer, pixels of the window
-  middle: number; // of the plot
-  top: number;
-  bottom: number;
-  chart: readonly [number, number]; // left and right edge
-  charts: readonly [number, number]; // of the charts beside each other
-  floor: number; // lower edge of the chart, with the texts of its x axis
-  isHigh: boolean; // the values at the pointer are in the upper half of the plot
-  free: number; // pixels of the chart above or below these values, where there are more
+  plot: { left: number; right: number; top: number; bottom: number };
+  right: number; // edge of the chart, beyond the labels at the ends of curves
+  // Pixels without curves at the top and at the bottom of the plot, beside the pointer.
+  free: Record<'left' | 'right', readonly [number, number]>;
   title: string;
   ended: string[]; // tags of the curves without a value that far
   gray: number; // trials without a color, which are not among the rows
-  rows: { label: string; color: string; focused: boolean; value: string; raw: string }[];
+  heads: string[]; // of the values, if there are several
+  rows: { label: string; color: string; isFocused: boolean; values: string[]; raw: string }[];
 }
 
-const DISTANCE = 14; // from the pointer, pixels
-const ROOM = 340; // of the box beside the pointer
-const BESIDE = 200; // least width of the box in one of several columns of charts
-const IN_CHART = 320; // of the box beside the pointer within a chart
-const INSET = 6; // from the edges of its chart
-const LINE = 17.5; // of text, pixels
-const AROUND = 14; // the lines
-
-// Lines of the box.
-const linesOf = ({ rows, gray, ended }: Pick<Hover, 'rows' | 'gray' | 'ended'>): number => 1 + rows.length + Number(gray > 0) + Number(ended.length > 0);
-
-// Styles that keep the box within the window and off the values at the pointer: of charts beside each other within its own
-// chart, above or below the values, beside the pointer or, in a narrow one, at the right edge; without the room for that over
-// the chart beside it. A chart alone
-// has it on the side of the pointer where the middle of the plot is, in the half of it without the values.
-export function placed({ left, middle, top, bottom, floor, isHigh, free, chart, charts }: Omit<Hover, 'title' | 'ended' | 'gray' | 'rows'>, lines: number, width: number, height: number): Record<string, string> {
-  const [before, after] = [chart[0] - charts[0], charts[1] - chart[1]];
-  if (Math.max(before, after) >= BESIDE && LINE * lines + AROUND <= free && (isHigh ? floor <= height : top >= 0)) {
-    const [isRight, isLeft] = [chart[1] - left >= IN_CHART, left - chart[0] >= IN_CHART];
-    return {
-      ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - (isLeft ? left - DISTANCE : chart[1] - INSET)}px` }),
-      ...(isHigh ? { bottom: `${height - floor + INSET}px` } : { top: `${top}px` }),
-      maxWidth: `${(isRight ? chart[1] - left - DISTANCE : isLeft ? left - chart[0] - DISTANCE : chart[1] - chart[0] - INSET) - INSET}px`,
-    };
-  }
-  if (Math.max(before, after) >= BESIDE)
-    return {
-      ...(after >= BESIDE ? { left: `${chart[1] + DISTANCE}px` } : { right: `${width - chart[0] + DISTANCE}px` }),
-      ...(top + bottom > height ? { bottom: `${Math.max(0, height - bottom)}px` } : { top: `${Math.max(0, top)}px` }),
-      maxWidth: `${(after >= BESIDE ? after : before) - DISTANCE}px`,
-    };
-  const [fitsRight, fitsLeft] = [width - left >= ROOM, left >= ROOM];
-  const isRight = fitsRight === fitsLeft ? left < (fitsLeft ? middle : width / 2) : fitsRight;
-  const room = Math.max(0, (isRight ? width - left : left) - 2 * DISTANCE);
-  return {
-    ...(isRight ? { left: `${left + DISTANCE}px` } : { right: `${width - left + DISTANCE}px` }),
-    ...(isHigh ? { bottom: `${Math.max(0, height - bottom)}px` } : { top: `${Math.max(0, top)}px` }),
-    maxWidth: `${room}px`,
-  };
-}
+const DISTANCE = 12; // from the pointer, pixels
+const INSET = 4; // from the edges of chart and plot
+const LINE = 16; // of text, pixels
+const AROUND = 10; // the lines
+// Pixels of a digit, of a letter of a note, of the color before a label with the padding of the box, and between columns.
+const CHARACTER = 6.7;
+const LETTER = 5.8;
+const COLOR = 28;
+const GAP = 8;
+const MAX_LABEL = 226; // chart.css
+// Covering labels at the ends of curves counts as much as covering this many pixels of curves.
+const LABELS = 24;
+// The same of a pixel over the pointer and beyond it.
+const POINTER = 4;
 
 // "14, 15, 16: not there yet", the first of more than MAX_ENDED.
 const MAX_ENDED = 6;
 const endedText = (tags: readonly string[]): string =>
   `${tags.slice(0, MAX_ENDED).join(', ')}${tags.length > MAX_ENDED ? ` and ${tags.length - MAX_ENDED} more` : ''}: not there yet`;
+const notesOf = ({ gray, ended }: Pick<Hover, 'gray' | 'ended'>): string[] => [...(gray > 0 ? [`${gray} more in gray`] : []), ...(ended.length > 0 ? [endedText(ended)] : [])];
+
+// About the size of the box, in pixels. Its notes have as many lines as they need in its width.
+export function sizeOf(at: Pick<Hover, 'title' | 'heads' | 'rows' | 'gray' | 'ended'>): { width: number; height: number } {
+  const longest = (texts: readonly string[]): number => CHARACTER * Math.max(0, ...texts.map(({ length }) => length));
+  const columns = (at.rows[0]?.values ?? []).map((_, place) => longest([at.heads[place] ?? '', ...at.rows.map(({ values }) => values[place] ?? '')]));
+  const raw = longest(at.rows.map((row) => row.raw));
+  const row = COLOR + [Math.min(MAX_LABEL, longest(at.rows.map(({ label }) => label))), ...columns, ...(raw > 0 ? [raw] : [])].reduce((sum, one) => sum + one + GAP, 0);
+  const width = Math.max(row, longest([at.title]) + GAP);
+  const lines = 1 + Number(at.heads.length > 0) + at.rows.length + notesOf(at).reduce((sum, note) => sum + Math.ceil((LETTER * note.length) / (width - GAP)), 0);
+  return { width, height: LINE * lines + AROUND };
+}
+
+// Styles that keep the box in its chart, beside the pointer and off the y axis: on the side, and at the top or the bottom of
+// the plot, where it covers least of the curves.
+export function placed({ left, plot, right, free }: Pick<Hover, 'left' | 'plot' | 'right' | 'free'>, { width, height }: { width: number; height: number }, windowWidth: number, windowHeight: number): Record<string, string> {
+  const room = { left: left - DISTANCE - plot.left, right: right - INSET - left - DISTANCE };
+  const places = (['right', 'left'] as const).flatMap((side) =>
+    ([0, 1] as const).map((end) => {
+      const labels = side === 'right' && left + DISTANCE + width > plot.right ? LABELS : 0;
+      // A box that does not fit beside the pointer covers it.
+      return { side, isTop: end === 0, covered: Math.max(0, height - free[side][end]) + labels + POINTER * Math.max(0, width - room[side]) };
+    }),
+  );
+  const best = places.reduce((least, one) => (one.covered < least.covered ? one : least));
+  const [start, end] = [left + DISTANCE, windowWidth - left + DISTANCE];
+  const fits = room[best.side] >= width;
+  return {
+    ...(best.side === 'right' ? (fits ? { left: `${start}px` } : { right: `${windowWidth - right + INSET}px` }) : fits ? { right: `${end}px` } : { left: `${plot.left}px` }),
+    ...(best.isTop ? { top: `${Math.max(0, plot.top)}px` } : { bottom: `${Math.max(0, windowHeight - plot.bottom + INSET)}px` }),
+    maxWidth: `${Math.max(0, right - INSET - plot.left)}px`,
+  };
+}
 
 export function HoverValues({ at }: { at: Hover | undefined }) {
   if (!at || at.rows.length === 0) return null;
   return (
-    <div class="hover-values" style={placed(at, linesOf(at), innerWidth, innerHeight)}>
+    <div class="hover-values" style={placed(at, sizeOf(at), innerWidth, innerHeight)}>
       <div class="quiet">{at.title}</div>
       <table>
+        {at.heads.length > 0 && (
+          <thead>
+            <tr class="quiet">
+              <td />
+              {at.heads.map((head) => (
+                <td key={head} class="number">
+                  {head}
+                </td>
+              ))}
+            </tr>
+          </thead>
+        )}
         <tbody>
           {at.rows.map((row, place) => (
-            <tr key={place} class={row.focused ? 'focused' : ''}>
+            <tr key={place} class={row.isFocused ? 'focused' : ''}>
               <td>
                 <span class="hover-label">
                   <Swatch color={row.color} />
                   <Name text={row.label} />
                 </span>
               </td>
-              <td class="number">{row.value}</td>
+              {row.values.map((value, column) => (
+                <td key={column} class="number">
+                  {value}
+                </td>
+              ))}
               {row.raw !== '' && <td class="number quiet">{row.raw}</td>}
             </tr>
           ))}
         </tbody>
       </table>
-      {at.gray > 0 && <div class="quiet">{at.gray} more in gray</div>}
-      {at.ended.length > 0 && <div class="quiet">{endedText(at.ended)}</div>}
+      {notesOf(at).map((note) => (
+        <div key={note} class="quiet hover-note">
+          {note}
+        </div>
+      ))}
     </div>
   );
 }

@@ -9,7 +9,7 @@ import { isBanded, isLoud, isOfOne, judged, placeOfBest, styleOf } from './facts
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
-import { hoverRows, nearest, type Hover } from './hover';
+import { hoverTable, nearest, sizeOf, type Hover } from './hover';
 import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
 
 // Space above the highest line, for half of an axis label.
@@ -34,7 +34,8 @@ const LEAST_ZOOM = 8;
 const BAND = 0.12;
 const EDGE = 0.2;
 const RAW = 0.12;
-// Means of groups are this much wider than curves of runs, and dashed where some of these have ended.
+const RAW_OF_ONE = 0.35;
+// Means of groups are this much wider than curves of runs. Strong ones are dashed where some of these have ended.
 const MEAN = 1.7;
 const PARTIAL = [5, 3];
 
@@ -138,12 +139,12 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       ink: (part: number) => ink(part * opacity),
       stroke: ink(opacity),
       width: width * wider,
-      dash: series.isPartial ? PARTIAL : dash,
+      dash: series.isPartial && opacity === 1 ? PARTIAL : dash,
       // Points of validation are hollow.
       points: { show: series.x.length === 1 || hasDots, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
     };
   });
-  const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(RAW), width: 1 })) : [];
+  const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(isOfOne(panel) ? RAW_OF_ONE : RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
   const hasBand = panel.series.map(({ group }) => isLoud(styles.get(group)));
   const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, dash: [], points: { show: false } }));
@@ -206,38 +207,70 @@ function endedBefore(plot: uPlot, { panel, tags = [] }: Pick<ChartProps, 'panel'
   return ended.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }
 
+// Columns and curves that are looked at for the room beside the pointer.
+const LOOKED_AT = 40;
+const MAX_LOOKED_AT = 32;
+
+// Pixels without curves at the top and at the bottom of a plot between two places of its x axis.
+function freeBetween(plot: uPlot, count: number, from: number, to: number): [number, number] {
+  const { height } = plot.rect;
+  const [first, last] = [plot.posToIdx(Math.max(0, from)), plot.posToIdx(Math.max(0, to))];
+  const [step, every] = [Math.max(1, Math.ceil((last - first) / LOOKED_AT)), Math.max(1, Math.ceil(count / MAX_LOOKED_AT))];
+  let [top, bottom] = [height, 0];
+  for (let one = 1; one <= count; one += every)
+    for (let at = first; at <= last; at += step) {
+      const value = plot.data[one]?.[at];
+      const y = value == null ? -1 : plot.valToPos(value, 'y');
+      if (y >= 0 && y <= height) [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
+    }
+  return [top, height - bottom];
+}
+
+// The label of a curve at the pointer: in a narrow chart its tag, as at the end of the curve.
+function hoverLabel({ panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>, at: number, label: string, isNarrow: boolean): string {
+  const { place = -1, isPartial = false } = panel.series[at] ?? {};
+  const tag = tags[place] ?? '';
+  if (isNarrow && tag !== '') return isPartial ? `${tag}, some ended` : tag;
+  return isBanded(panel) ? label : `${idBeside(label, tags[place])} ${label}`.trim();
+}
+
+// Charts that are narrower have tags at the pointer in place of names, which a table or a key has.
+const NARROW = 480;
+const SHORT: Readonly<Record<string, string>> = { training: 'train', validation: 'val' };
+
 // The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.
 function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly string[], focused: number | undefined): Hover {
-  const { panel, look, text, tags = [] } = props;
+  const { panel, look, text } = props;
   const { rect, root, cursor } = plot;
-  const listed = (value: number): string => (text ? text(panel.name, value) : digits(value));
+  const count = panel.series.length;
+  const listed = (value: number | undefined): string => (value === undefined ? '' : text ? text(panel.name, value) : digits(value));
   // Without smoothing the edges of bands would follow the curves.
-  const data = (look.smoothing ?? 0) > 0 ? plot.data : plot.data.slice(0, panel.series.length + 1);
-  const rows = hoverRows(data, cursor.idxs ?? [], panel, focused);
-  const heights = rows.map(({ value }) => plot.valToPos(value, 'y'));
-  const isHigh = heights.reduce((sum, one) => sum + one, 0) < (heights.length * rect.height) / 2;
-  const figure = root.closest('figure');
-  const floor = figure?.getBoundingClientRect().bottom ?? rect.bottom;
-  return {
-    left: (cursor.left ?? 0) + rect.left,
-    middle: rect.left + rect.width / 2,
-    top: rect.top,
-    bottom: rect.bottom,
-    floor,
-    chart: edgesOf(figure),
-    charts: edgesOf(root.closest('.charts')),
-    isHigh,
-    free: isHigh ? floor - rect.top - Math.max(...heights) : Math.min(...heights),
-    title: `${panel.title ?? panel.name} · ${look.axis} ${onAxis(look.axis, x)}`,
+  const data = (look.smoothing ?? 0) > 0 ? plot.data : plot.data.slice(0, count + 1);
+  const { heads, rows } = hoverTable(data, cursor.idxs ?? [], panel, focused);
+  const [left, right] = edgesOf(root.closest('figure'));
+  const isNarrow = right - left < NARROW;
+  const at = `${look.axis} ${onAxis(look.axis, x)}`;
+  const pointed = cursor.left ?? 0;
+  const shown = {
+    title: isNarrow ? at : `${panel.title ?? panel.name} · ${at}`,
     ended: endedBefore(plot, props),
     gray: isBanded(panel) ? 0 : new Set(panel.behind?.map(({ trial }) => trial)).size,
+    heads: isNarrow ? heads.map((head) => SHORT[head] ?? head) : heads,
     rows: rows.map((row) => ({
-      label: isBanded(panel) ? row.label : `${idBeside(row.label, tags[panel.series[row.at]?.place ?? -1])} ${row.label}`.trim(),
+      label: hoverLabel(props, row.at, row.label, isNarrow),
       color: colors[row.at] ?? '',
-      focused: row.at === focused,
-      value: listed(row.value),
-      raw: row.raw === undefined ? '' : listed(row.raw),
+      isFocused: row.isFocused,
+      values: row.values.map(listed),
+      raw: listed(row.raw),
     })),
+  };
+  const { width } = sizeOf(shown);
+  return {
+    ...shown,
+    left: pointed + rect.left,
+    plot: { left: rect.left, right: rect.left + rect.width, top: rect.top, bottom: rect.top + rect.height },
+    right,
+    free: { left: freeBetween(plot, count, pointed - width, pointed), right: freeBetween(plot, count, pointed, pointed + width) },
   };
 }
 
@@ -333,7 +366,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
       x: { time: false, range: (plot, min, max) => along(plot.data[0], min, max, ranges().domain) },
-      y: look.log ? { distr: 3, range: (_, min, max) => magnitudes(ranges().rates ?? [min, max]) } : { range: (_, min, max) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
+      y: look.log ? { distr: 3, range: (_, min, max) => magnitudes(ranges().rates ?? withPale([min, max], ranges().pale, 0)) } : { range: (_, min, max) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
     },
     axes: axesOf(props),
     series: [{ label: look.axis }, ...lines],

@@ -2,7 +2,7 @@
 // lengths at which trials ended. Pure.
 import type { Brackets } from '../calls/brackets';
 import type { DataPoint, JsonObject, JsonValue, Trial } from '../wire';
-import { grouped, isEnded, metric } from '../format';
+import { counted, grouped, isEnded, metric } from '../format';
 import { TIME_STEPS } from './series';
 
 export interface Dimension {
@@ -249,6 +249,8 @@ export interface Stage {
   length: number; // of training, in units of the search
   unit: string;
   isStopped: boolean;
+  schedule: number; // its bracket, from 1
+  schedules: number; // brackets of the search
 }
 
 // The stages of the trials of a search by halving, by trial. A trial that its search completed has ended at a stage.
@@ -258,14 +260,15 @@ export function trialStages({ brackets, timeMetric }: Brackets, trials: readonly
     unit === 'batches' ? totalBatchesProcessed : Number(latestValidation?.metrics?.avgMetrics?.[unit] ?? 0);
   const byId = new Map(trials.map((trial) => [trial.id, trial]));
   return new Map(
-    brackets.flatMap(({ rungs: levels, trialIds }) =>
+    brackets.flatMap(({ rungs: levels, trialIds }, bracket) =>
       trialIds.flatMap((id): [number, Stage][] => {
         const trial = byId.get(id);
         if (!trial || levels.length === 0) return [];
         const passed = levels.filter(({ length }) => length <= lengthOf(trial)).length;
         const isCompleted = trial.state === 'STATE_COMPLETED';
         const at = isCompleted ? Math.max(1, passed) : Math.min(levels.length, passed + 1);
-        return [[id, { at, of: levels.length, length: levels[at - 1]?.length ?? 0, unit, isStopped: isCompleted && at < levels.length }]];
+        const isStopped = isCompleted && at < levels.length;
+        return [[id, { at, of: levels.length, length: levels[at - 1]?.length ?? 0, unit, isStopped, schedule: bracket + 1, schedules: brackets.length }]];
       }),
     ),
   );
@@ -283,41 +286,47 @@ interface Entry {
 }
 
 export interface Early {
+  stage: number; // after which the trial went on, from 1
   id: number; // of the trial
-  stages: number[]; // after which it went on, from 1
+  before: number[]; // better trials that were stopped there, which reported later
 }
 
-// The trials that went on after a stage although a better one was stopped there, which reported later: halving that does not
+// The trials that went on after a stage although better ones were stopped there, which reported later: halving that does not
 // wait compares a trial with those before it. `reportsOf`: the reports of a trial, ascending by length.
 export function wentOnEarly({ trials, rungs: levels }: Lane, reportsOf: (trial: Trial) => readonly Report[], smallerIsBetter: boolean): Early[] {
   const isBetter = (a: Entry, b: Entry): boolean => (smallerIsBetter ? a.value < b.value : a.value > b.value);
-  const found = new Map<number, number[]>();
-  for (const [level, { length }] of levels.slice(0, -1).entries()) {
+  return levels.slice(0, -1).flatMap(({ length }, level): Early[] => {
     const entries = trials.flatMap((trial): Entry[] => {
       const [first, next] = reportsOf(trial).filter((report) => report.value !== undefined && report.length >= length);
       if (first?.value === undefined || (!next && trial.state !== 'STATE_COMPLETED')) return [];
       return [{ id: trial.id, value: first.value, seconds: first.seconds, isStopped: next === undefined }];
     });
-    const stopped = entries.filter(({ isStopped }) => isStopped);
-    const early = entries.filter((one) => !one.isStopped && stopped.some((other) => isBetter(other, one) && other.seconds > one.seconds));
-    for (const { id } of early) found.set(id, [...(found.get(id) ?? []), level + 1]);
-  }
-  return [...found].map(([id, stages]) => ({ id, stages }));
+    const stopped = entries.filter(({ isStopped }) => isStopped).sort((a, b) => a.id - b.id);
+    return entries.flatMap((one): Early[] => {
+      const before = one.isStopped ? [] : stopped.filter((other) => isBetter(other, one) && other.seconds > one.seconds);
+      return before.length > 0 ? [{ stage: level + 1, id: one.id, before: before.map(({ id }) => id) }] : [];
+    });
+  });
 }
 
 // More trials are counted.
 const MAX_EARLY = 3;
-const joinedByAnd = (numbers: readonly number[]): string => numbers.join(', ').replace(/, (\d+)$/, ' and $1');
+const joinedByAnd = (texts: readonly (number | string)[]): string => texts.join(', ').replace(/, ([^,]+)$/, ' and $1');
+const beforeText = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} better ones` : joinedByAnd(ids));
+const earlyName = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} trials` : `trial${ids.length > 1 ? 's' : ''} ${joinedByAnd(ids)}`);
 
-// "Went on before better ones reported: trials 23 and 25 after stage 2, trial 31 after stages 1 and 2."
+// "Better trials were stopped because they reported later. After stage 1: trial 31 went on before 40 and 41, trial 32 before 41.".
 export function earlyText(early: readonly Early[]): string {
-  const found = new Map<string, number[]>();
-  for (const { id, stages } of early) {
-    const after = `after stage${stages.length > 1 ? 's' : ''} ${joinedByAnd(stages)}`;
-    found.set(after, [...(found.get(after) ?? []), id]);
-  }
-  const named = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} trials` : `trial${ids.length > 1 ? 's' : ''} ${joinedByAnd(ids)}`);
-  return `Went on before better ones reported: ${[...found].map(([after, ids]) => `${named(ids)} ${after}`).join(', ')}.`;
+  const stages = [...new Set(early.map(({ stage }) => stage))];
+  const parts = stages.map((stage) => {
+    // Trials that went on before the same ones are named together.
+    const found = new Map<string, number[]>();
+    for (const { id, before } of early.filter((one) => one.stage === stage)) found.set(beforeText(before), [...(found.get(beforeText(before)) ?? []), id]);
+    const named = [...found].slice(0, MAX_EARLY).map(([before, ids], at) => `${earlyName(ids)}${at === 0 ? ' went on' : ''} before ${before}`);
+    const more = [...found.values()].slice(MAX_EARLY).flat().length;
+    return `After stage ${stage}: ${[...named, ...(more > 0 ? [`${counted(more, 'more trial')} before others`] : [])].join(', ')}.`;
+  });
+  return `Better trials were stopped because they reported later. ${parts.join(' ')}`;
 }
 
 // The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after

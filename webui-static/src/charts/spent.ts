@@ -95,10 +95,17 @@ const median = (values: readonly number[]): number | undefined => [...values].so
 // Newest reports that tell the present speed and utilization of a trial.
 const NEWEST = 60;
 
-// "46.2 batches/s · GPU 82%": medians of the newest reports, without the utilization of a CPU beside a GPU; '' without reports.
-export function paceText(all: readonly MetricSeries[]): string {
+// The present speed of a trial in batches per second.
+function paceOf(all: readonly MetricSeries[]): number | undefined {
   const longest = all.filter(({ group }) => group === 'training').sort((a, b) => b.batches.length - a.batches.length)[0];
-  const perSecond = median(speeds(longest ? reportsOf(longest).slice(-NEWEST) : [], NEWEST).map((one) => one.perSecond));
+  return median(speeds(longest ? reportsOf(longest).slice(-NEWEST) : [], NEWEST).map((one) => one.perSecond));
+}
+
+// "46.2 batches/s · GPU 82%": medians of the newest reports, of several trials the sum of their speeds, without the
+// utilization of a CPU beside a GPU; '' without reports.
+export function paceText(all: readonly MetricSeries[]): string {
+  const paces = [...new Set(all.map(({ trialId }) => trialId))].flatMap((id) => paceOf(all.filter(({ trialId }) => trialId === id)) ?? []);
+  const perSecond = paces.length > 0 ? paces.reduce((sum, one) => sum + one, 0) : undefined;
   const use = (name: RegExp): number | undefined => {
     const newest = all.filter((one) => name.test(one.name)).flatMap(({ values }) => values.slice(-NEWEST));
     return median(newest.filter((value): value is number => typeof value === 'number'));

@@ -1,8 +1,9 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
+import { RATE } from '../charts/facts';
 import { flatten, isWide } from '../charts/search';
 import { decimals, duration, grouped, metric, metricColumn, sorted, stateName, withoutPadding } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
-import { isNumber, trialState } from '../workbench/runs';
+import { at, isNumber, trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
 
 export interface Cell {
@@ -173,8 +174,8 @@ const LARGER = /(^|[_/.])(acc|accuracy|f1|auc|map|bleu|precision|recall)($|[_/.\
 
 const metricsOf = ({ trial }: Subject): JsonObject => trial?.bestValidation?.metrics?.avgMetrics ?? {};
 
-// The metrics of the best validations, without the searcher metric, and those of the training before them whose better
-// direction is known.
+// The batches and the metrics of the best validations, without the searcher metric, and those of the training before them
+// whose better direction is known.
 function validationRows(all: readonly Subject[], objective: string): Row[] {
   const isDirected = (name: string): boolean => SMALLER.test(name) || LARGER.test(name);
   const rows = (of: (one: Subject) => JsonObject, shown: (name: string) => boolean, more = ''): Row[] =>
@@ -182,7 +183,25 @@ function validationRows(all: readonly Subject[], objective: string): Row[] {
       const values = all.map((one) => of(one)[name]).map((value) => (isNumber(value) ? value : undefined));
       return isDirected(name) ? objectiveRow(name + more, values, SMALLER.test(name)) : metricRow(name + more, values);
     });
-  return [...rows(metricsOf, (name) => name !== objective), ...rows(({ training }) => training ?? {}, isDirected, ' (training)')];
+  const batches = all.map(({ trial }) => trial?.bestValidation?.totalBatches || undefined);
+  return [
+    ...(batches.some((one) => one !== undefined) ? [countRow('Batch', batches)] : []),
+    ...rows(metricsOf, (name) => name !== objective),
+    ...rows(({ training }) => training ?? {}, isDirected, ' (training)'),
+  ];
+}
+
+// Metrics of the training itself, whose last values tell how it went.
+const GRADIENT = /(^|[_/.])grad(ient)?s?_?norm([_/.\d]|$)/i;
+
+// The last values of learning rates and norms of gradients.
+function lastRows(all: readonly Subject[]): Row[] {
+  const trainings = all.map(({ trial }) => at(trial?.summaryMetrics, ['avg_metrics']));
+  const names = [...new Set(trainings.flatMap((one) => Object.keys((one as JsonObject | undefined) ?? {})))].filter((name) => RATE.test(name) || GRADIENT.test(name)).sort();
+  return names.map((name) => {
+    const values = trainings.map((one) => at(one, [name, 'last']));
+    return metricRow(name, values.map((value) => (isNumber(value) ? value : undefined)));
+  });
 }
 
 const ofTrial = (one: Subject): boolean => one.path === 'trial' && one.trial !== undefined;
@@ -201,7 +220,7 @@ const namedMetric = (one: Subject): string => `${one.experiment.searcherMetric} 
 
 const stateOf = (one: Subject): string => (one.path === 'trial' && one.trial ? trialState(one.trial, one.experiment) : one.experiment.state);
 
-// The table of values: a summary, the other validation metrics, the hyperparameters. `format`: of the searcher metric.
+// The table of values: a summary, the other validation metrics, last values of the training, the hyperparameters. `format`: of the searcher metric.
 export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowMs: number, format?: Format): Section[] {
   const objectives = [...new Set(all.map(({ experiment }) => experiment.searcherMetric))];
   const objective = objectives.length === 1 ? (objectives[0] ?? '') : '';
@@ -217,6 +236,7 @@ export function sections(all: readonly Subject[], smallerIsBetter: boolean, nowM
   return [
     { name: 'Summary', rows: summary },
     { name: 'At the best validation', rows: validationRows(all, objective) },
+    { name: 'At the last report', rows: lastRows(all) },
     { name: 'Hyperparameters', rows: rowsOf(all.map(({ trial }) => trial?.hparams)) },
   ].filter(({ rows }) => rows.length > 0);
 }

@@ -43,7 +43,10 @@ export function withRow(one: Subject, { kind, experiment: row, trial: rowTrial, 
   const { state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric } = row;
   const experiment = { ...one.experiment, state, endTime, numTrials, bestTrialId, bestTrialSearcherMetric };
   if (!one.trial || !rowTrial || rowTrial.id !== one.trial.id) return { ...one, experiment };
-  const trial = { ...one.trial, bestValidation: rowTrial.bestValidation, searcherMetricValue: rowTrial.searcherMetricValue };
+  // A row of an experiment does not have the batch of the best validation.
+  const known = rowTrial.searcherMetricValue === one.trial.searcherMetricValue ? one.trial.bestValidation?.totalBatches : undefined;
+  const bestValidation = rowTrial.bestValidation && { ...rowTrial.bestValidation, totalBatches: rowTrial.bestValidation.totalBatches || (known ?? 0) };
+  const trial = { ...one.trial, bestValidation, searcherMetricValue: rowTrial.searcherMetricValue };
   if (kind === 'experiment') return { ...one, experiment, trial, training };
   const { state: trialState, endTime: trialEnd, totalBatchesProcessed } = rowTrial;
   return { ...one, experiment, trial: { ...trial, state: trialState, endTime: trialEnd, totalBatchesProcessed } };

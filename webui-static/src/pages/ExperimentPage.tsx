@@ -28,8 +28,9 @@ import type { Experiment, Trial } from '../wire';
 import { ConfigView } from '../components/Yaml';
 import { NotFoundPage } from '../components/NotFoundPage';
 import { PageHead } from './PageHead';
-import { at, isHalving } from '../workbench/runs';
+import { isHalving } from '../workbench/runs';
 import { useTrialRuns } from '../workbench/sources';
+import { trialsText } from '../workbench/target';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
 import { smallerIsBetter } from './ExperimentsPage';
@@ -160,13 +161,13 @@ const NotesOf = ({ one, reload }: { one: Experiment; reload: () => void }) => (
 // last, or all of a single trial. The metrics of a running search, and of one by halving, are after different lengths.
 const MAX_HPARAMS = 12;
 const BY_RANGE = ['log', 'linear', 'words'] as const;
-function trialColumns(one: Experiment, trials: readonly Trial[]): string[] {
+function trialColumns(one: Experiment, trials: readonly Trial[], schedules: number): string[] {
   const rank = ({ kind, isWhole = false }: Dimension): number => 2 * BY_RANGE.indexOf(kind) + Number(isWhole);
   const differing = dimensions(trials, one.config?.hyperparameters).sort((a, b) => rank(a) - rank(b)).map(({ name }) => name);
   const names = trials.length > 1 ? differing : [...flatten(trials[0]?.hparams).keys()];
   const parameters = names.slice(0, MAX_HPARAMS).map((name) => `hp.${name}`);
   const most = isHalving(one) || !isEnded(one.state) ? ['batches', ...parameters] : [...parameters, 'batches'];
-  return ['id', 'state', 'searcherMetricsVal', ...(isHalving(one) ? ['stage'] : []), ...most, 'duration', 'startTime'];
+  return ['id', 'state', 'searcherMetricsVal', ...(isHalving(one) ? ['stage'] : []), ...(schedules > 1 ? ['schedule'] : []), ...most, 'duration', 'startTime'];
 }
 
 // The brackets of a search by halving. Others stop no trial early and have none.
@@ -179,12 +180,6 @@ function useBrackets(one: Experiment): Live<Brackets> {
   );
 }
 
-// "5 of 24 trials" while the search goes on.
-function plannedText({ state, config }: Experiment, count: number): string {
-  const most = at(config, ['searcher', 'max_trials']);
-  return typeof most === 'number' && most > count && !isEnded(state) ? `${grouped(count)} of ${counted(most, 'trial')}` : counted(count, 'trial');
-}
-
 function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const { query } = useQuery();
   const read = readView(query);
@@ -194,7 +189,8 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const plan = useBrackets(one);
   const stages = useMemo(() => trialStages(plan.data ?? { brackets: [], timeMetric: '' }, trials), [plan.data, trials]);
   const source = useTrialRuns(view, one, trials, stages);
-  const columns = useMemo(() => trialColumns(one, trials), [one, trials]);
+  const schedules = plan.data?.brackets.length ?? 0;
+  const columns = useMemo(() => trialColumns(one, trials, schedules), [one, trials, schedules]);
   const outside = source.top.filter(({ id }) => !source.rows.loaded().some((run) => run.id === id)).length;
   if (trials.length === 0) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
   return (
@@ -204,7 +200,7 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <>
           <h2 class="hidden">Trials</h2>
           <span class="quiet found" role="status">
-            {read.text === '' ? plannedText(one, trials.length) : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
+            {read.text === '' ? trialsText(one, trials) : `${grouped(source.rows.total ?? 0)} of ${counted(trials.length, 'trial')} found${outside > 0 ? ` · ${outside} pinned` : ''}`}
           </span>
           {trials.length === 1 && trials[0] && <Hparams trial={trials[0]} />}
         </>

@@ -23,7 +23,8 @@ import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
 import { NotFoundPage } from '../components/NotFoundPage';
-import { trialState } from '../workbench/runs';
+import { useColorOf } from '../workbench/runColors';
+import { ofTrial, trialState } from '../workbench/runs';
 import { PageHead } from './PageHead';
 import { smallerIsBetter } from './ExperimentsPage';
 
@@ -191,9 +192,12 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
   </>
 );
 
+const NO_GROUPS: [] = [];
+
 function Page({ trial }: { trial: Trial }) {
   const { query } = useQuery();
   const experiment = useLive(`experiment of ${trial.id}`, (signal) => api.experiment(trial.experimentId, signal), () => false).data;
+  const colorOf = useColorOf('trial', NO_GROUPS, experiment ? [ofTrial(experiment, trial)] : []);
   const { id } = trial;
   const tab = currentTab(TABS, query.tab);
   return (
@@ -202,7 +206,7 @@ function Page({ trial }: { trial: Trial }) {
       <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && (
         <Metrics
-          curves={[{ ...trial, name: '', color: '' }]}
+          curves={[{ ...trial, name: '', color: experiment ? colorOf(id) : '' }]}
           single
           ended={isEnded(trial.state)}
           objective={experiment && { metric: experiment.searcherMetric, smallerIsBetter: smallerIsBetter(experiment) }}

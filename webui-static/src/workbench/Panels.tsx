@@ -59,16 +59,20 @@ function useFirstTrials(drawn: readonly Run[]): ReadonlyMap<number, number> {
   return new Map([...(live.data ?? [])].flatMap(([id, trial]) => (trial === undefined ? [] : [[id, trial] as const])));
 }
 
+// Whether the runs are trials of one experiment.
+const isOneSearch = (runs: readonly Run[]): boolean => runs.every(({ kind, experiment }) => kind === 'trial' && experiment.id === runs[0]?.experiment.id);
+
 // The trials of the drawn runs.
 function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] {
   const first = useFirstTrials(drawn);
+  const isSearch = isOneSearch(drawn);
   return drawn.flatMap((run): Curve[] => {
     const id = trialOf(run) ?? first.get(run.id);
     if (id === undefined) return [];
     const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
     // The curve of a search is that of one trial.
     const name = run.kind === 'experiment' && run.experiment.numTrials > 1 ? `${run.label} · trial ${id}` : run.label;
-    return [{ id, name, tag: String(run.id), startTime, color: colors.get(run.id) ?? '' }];
+    return [{ id, name, tag: String(run.id), startTime, color: colors.get(run.id) ?? '', isPaced: isSearch && run.state === 'STATE_RUNNING' }];
   });
 }
 
@@ -92,13 +96,13 @@ function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
 const MAX_OTHERS = 64;
 
 // The trials of one search that are not drawn.
-function othersOf({ kind, drawn, rows }: Pick<Props, 'kind' | 'drawn' | 'rows'>): Other[] {
-  if (kind !== 'trial' || rows.some(({ experiment }) => experiment.id !== rows[0]?.experiment.id)) return [];
+function othersOf({ drawn, rows }: Pick<Props, 'drawn' | 'rows'>): Other[] {
+  if (!isOneSearch(rows)) return [];
   const rest = rows.filter((run) => run.trial && hasCurves(run) && !drawn.includes(run));
   return rest.slice(0, MAX_OTHERS).map(({ id, trial }) => ({ id, startTime: trial?.startTime }));
 }
 
-function Curves({ kind, drawn, rows, colors, groups, keyed, objective, lead, tools }: Pick<Props, 'kind' | 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'> & Bar) {
+function Curves({ drawn, rows, colors, groups, keyed, objective, lead, tools }: Pick<Props, 'drawn' | 'rows' | 'colors' | 'groups' | 'keyed' | 'objective'> & Bar) {
   const curves = useTrials({ drawn, colors });
   if (curves.length === 0)
     return (
@@ -111,10 +115,11 @@ function Curves({ kind, drawn, rows, colors, groups, keyed, objective, lead, too
   return (
     <Metrics
       curves={curves}
-      others={groups.length > 0 ? [] : othersOf({ kind, drawn, rows })}
+      others={groups.length > 0 ? [] : othersOf({ drawn, rows })}
       ended={drawn.every(({ state }) => isEnded(state))}
       objective={objective}
       single={rows.length === 1}
+      running={rows.filter(({ state }) => state === 'STATE_RUNNING').length}
       keyed={keyed}
       lead={lead}
       tools={tools}

@@ -10,6 +10,7 @@ import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';
 import { SPLIT, split } from '../settings';
+import { searchesByBest } from './groups';
 import { heatOf } from './heat';
 import { coloringOf, Panels, PanelSelect, usePanel, useShades } from './Panels';
 import { onPhone } from '../phone';
@@ -173,6 +174,7 @@ function Bar({ kind, source, title, search, view, keys, rows, layout, shown, sha
     <div class="workbench-bar">
       {title}
       {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}</span>}
+      {groups.some((group) => searchesByBest(group) > 0) && <span class="quiet found" title="A search counts as one run, in the group of its best trial; its other trials may have other values">searches by best trial</span>}
       {!single && (
         <QueryField
           label={kind === 'trial' ? 'Search trials' : 'Search experiments'}

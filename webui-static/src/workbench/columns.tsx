@@ -136,6 +136,7 @@ const FIXED: Column[] = [
   },
   { key: BEST, title: 'Best metric', width: 104, number: true, cell: (run) => <Best run={run} format={digits} /> },
   { key: 'stage', title: 'Stage', width: 64, of: 'trial', cell: ({ stage }) => stage && <span title={stageText(stage)}>{`${stage.at}/${stage.of}`}</span> },
+  { key: 'schedule', title: 'Schedule', width: 80, of: 'trial', cell: ({ stage }) => stage && <span title={`Schedule (bracket) ${stage.schedule} of ${stage.schedules}`}>{stage.schedule}</span> },
   count('batches', 'Batches', 80, 'trial'),
   { key: 'startTime', title: 'Started', width: 104, cell: (run) => (run.state === 'STATE_QUEUED' ? '' : <Time at={valueOf(run, 'startTime') as string} />) },
   { key: 'endTime', title: 'Ended', width: 104, cell: (run) => <Time at={valueOf(run, 'endTime') as string} /> },
@@ -231,6 +232,9 @@ export function titled(one: Column, metricName: string | undefined): Column {
   return { ...one, title, width: Math.max(METRIC_LEAST, Math.min(METRIC_MOST, PADDING + ARROW + HEAD_CHARACTER * title.length)) };
 }
 
+// The column with a title that may be longer.
+export const retitled = (one: Column, title: string): Column => ({ ...one, title, width: Math.max(one.width, PADDING + HEAD_CHARACTER * title.length) });
+
 // The column of ids is as wide as the longest of them: pixels of the padding and of a digit.
 const ID_PADDING = 26;
 const DIGIT = 8.5;
@@ -317,8 +321,9 @@ export function column(key: string, kind: RunKind = 'experiment'): Column | unde
 }
 
 // Keys of all columns for these rows: the fixed ones, then those of their trials. Only trials of a search by halving have
-// stages.
-export const available = (runs: readonly Run[], kind: RunKind): string[] => [
-  ...FIXED.filter(({ key, of }) => (!of || of === kind) && (key !== 'stage' || runs.some(({ stage }) => stage))).map(({ key }) => key),
-  ...openKeys(runs),
-];
+// stages, and only those of several brackets a schedule.
+export const available = (runs: readonly Run[], kind: RunKind): string[] => {
+  const least: Record<string, number> = { stage: 1, schedule: 2 };
+  const has = (key: string): boolean => runs.some(({ stage }) => (stage?.schedules ?? 0) >= (least[key] ?? 0));
+  return [...FIXED.filter(({ key, of }) => (!of || of === kind) && (!(key in least) || has(key))).map(({ key }) => key), ...openKeys(runs)];
+};

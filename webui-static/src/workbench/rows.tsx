@@ -3,11 +3,11 @@ import type { Signal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { Icon } from '../components/Icon';
 import { Swatch } from '../components/Swatch';
-import { grouped, metric } from '../format';
+import { metric } from '../format';
 import { onPhone } from '../phone';
 import { None, type Column } from './columns';
 import { NAMES } from './fitted';
-import { deviationText, rangeText, searchesByBest, spread, spreadText, type Group } from './groups';
+import { deviationText, rangeText, searchesByBest, sizeText, spread, spreadText, type Group } from './groups';
 import type { Heat } from './heat';
 import type { Run } from './runs';
 import { hasCurves, hovered, trialOf } from './selection';
@@ -241,22 +241,15 @@ function Summary({ group, column }: { group: Group; column: Column }) {
   );
 }
 
-// "mean of 12", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for it, and
-// "4, one with a value".
-function sizeText({ runs }: Group, column: Column | undefined, hasRoom: boolean): string {
-  const all = grouped(runs.length);
-  if (!hasRoom) return all;
-  const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
-  if (known === undefined || runs.length === 1) return all;
-  if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value`;
-  return known === runs.length ? `mean of ${all}` : `mean of ${grouped(known)} of ${all}`;
-}
-
 interface GroupRowProps extends Pick<RowProps, 'columns' | 'shown' | 'colorOf' | 'height'> {
   group: Group;
   index: number;
   closed: Signal<ReadonlySet<string>>; // groups with hidden runs
 }
+
+// Pixels of a character of the head of a group, and of "12 running".
+const CHARACTER = 6.8;
+const RUNNING_WIDTH = 80;
 
 // A group: its label over the first columns, then mean ± deviation of results and ranges of hyperparameters.
 export function GroupRow({ group, index, columns, closed, shown, colorOf, height }: GroupRowProps) {
@@ -273,7 +266,10 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const beside = columns[0]?.beside;
   const searches = searchesByBest(group);
   const hasRoom = columns.some(({ key }) => NAMES.includes(key));
+  const size = sizeText(group, beside ?? columns[named], hasRoom);
   const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
+  const room = columns.slice(0, named).reduce((sum, { width }) => sum + width, 0) - CHARACTER * (group.label.length + size.length);
+  const hasRunning = hasRoom && running > 0 && running < group.runs.length && room >= RUNNING_WIDTH;
   return (
     <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
@@ -284,9 +280,9 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
             {group.label}
           </button>
           <span class="quiet" title={searches > 0 ? `${searches === 1 ? 'One search is' : `${searches} searches are`} in this group by the value of the best trial; other trials may have another value` : undefined}>
-            {sizeText(group, beside ?? columns[named], hasRoom)}
+            {size}
           </span>
-          {hasRoom && running > 0 && running < group.runs.length && <span class="quiet of-best">{running} running</span>}
+          {hasRunning && <span class="quiet of-best">{running} running</span>}
           {beside && (
             <span class="value">
               <Summary group={group} column={beside} />

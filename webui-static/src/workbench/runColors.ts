@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { colorOfSeed, MAX_APART, seedsOf, seriesColors, themeColor, useColors } from '../colors';
 import type { Group } from './groups';
-import type { Run, RunKind } from './runs';
+import { isOnlyTrial, type Run, type RunKind } from './runs';
 
 type Seeds = ReadonlyMap<number, number>;
 
@@ -44,6 +44,15 @@ function keep(kind: RunKind, seeds: Seeds): void {
   }
 }
 
+// The seeds that runs have unless they look like others: those that they had last. The only trial of an experiment has that
+// of the experiment, whose row in the list stands for the same curves.
+export function usualSeeds(runs: readonly Run[], kept: Seeds, ofExperiments: () => Seeds): Seeds {
+  const only = runs.filter(isOnlyTrial);
+  if (only.length === 0) return kept;
+  const experiments = ofExperiments();
+  return new Map([...kept, ...only.map(({ id, experiment }) => [id, experiments.get(experiment.id) ?? experiment.id] as const)]);
+}
+
 // The colors of groups, in their order: that of runs without a value is gray.
 export function groupColors(groups: readonly Pick<Group, 'color' | 'isUnset'>[]): string[] {
   const own = seriesColors(groups.length);
@@ -53,9 +62,10 @@ export function groupColors(groups: readonly Pick<Group, 'color' | 'isUnset'>[])
 // The color of each run of `drawn`, or that of its group.
 export function useColorOf(kind: RunKind, groups: readonly Group[], drawn: readonly Run[]): (id: number) => string {
   const theme = useColors();
-  const usual = useMemo(() => load(kind), [kind]);
+  const kept = useMemo(() => load(kind), [kind]);
   const shown = useRef<Seeds>(new Map());
   const ids = drawn.map(({ id }) => id);
+  const usual = useMemo(() => usualSeeds(drawn, kept, () => load('experiment')), [kept, ids.join()]);
   const seeds = useMemo(() => (shown.current = seedsOf(ids, shown.current, usual)), [ids.join()]);
   // Groups have colors of their own.
   const areShown = groups.length === 0;

@@ -53,15 +53,21 @@ export function at(value: JsonValue | undefined | null, path: readonly string[])
 // Whether the search compares trials after parts of their full length, and ends most of them there.
 export const isHalving = ({ searcherType = '' }: Partial<Experiment>): boolean => /asha|halving/.test(searcherType);
 
+// Whether a run is the only trial of its experiment, and remains so.
+export const isOnlyTrial = ({ kind, experiment: { numTrials, config } }: Run): boolean =>
+  kind === 'trial' && numTrials === 1 && Number(at(config, ['searcher', 'max_trials']) ?? 1) === 1;
+
 export const STOPPED_EARLY = 'STATE_STOPPED_EARLY';
 
-// The state of a trial as it is shown: one that its search completed before its full length was stopped early. Known
-// for lengths in batches; records and epochs have different numbers of batches in each trial.
-export function trialState({ state, totalBatchesProcessed }: Trial, experiment: Partial<Experiment>): string {
-  if (state !== 'STATE_COMPLETED' || !isHalving(experiment)) return state;
-  const { config } = experiment;
+// The configured length of trials in batches. Records and epochs have different numbers of batches in each trial.
+export function fullLength({ config }: Partial<Experiment>): number | undefined {
   const full = at(config, ['searcher', 'time_metric']) === 'batches' ? at(config, ['searcher', 'max_time']) : at(config, ['searcher', 'max_length', 'batches']);
-  return typeof full === 'number' && totalBatchesProcessed < full ? STOPPED_EARLY : state;
+  return typeof full === 'number' ? full : undefined;
+}
+
+// The state of a trial as it is shown: one that its search completed before its full length was stopped early.
+export function trialState({ state, totalBatchesProcessed }: Trial, experiment: Partial<Experiment>): string {
+  return state === 'STATE_COMPLETED' && isHalving(experiment) && totalBatchesProcessed < (fullLength(experiment) ?? 0) ? STOPPED_EARLY : state;
 }
 
 export const shownState = ({ kind, state, experiment, trial }: Run): string => (kind === 'trial' && trial ? trialState(trial, experiment) : state);
@@ -106,6 +112,7 @@ const OWN: Record<string, Source> = {
   batches: (run) => run.trial?.totalBatchesProcessed,
   restarts: (run) => run.trial?.restarts,
   stage: ({ stage }) => stage && `${stage.at}/${stage.of}`,
+  schedule: ({ stage }) => stage?.schedule,
 };
 
 // Columns for the values of the trial, by key prefix. Metric names may contain dots, so they are not split.

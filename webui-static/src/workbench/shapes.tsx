@@ -17,6 +17,9 @@ const ID_LEAST = 48;
 const LABEL_WIDTH = 104;
 const MOST_WIDTH = 180;
 
+// The cells have less padding there (styles/rows.css).
+const LESS_PADDING = 6;
+
 // Beside panels: the state is an icon before the name, or before the id of a trial without a name; the id of a named
 // run is small.
 export function besidePanels(columns: readonly Column[], runs: readonly Run[], isGrouped: boolean): Column[] {
@@ -26,7 +29,7 @@ export function besidePanels(columns: readonly Column[], runs: readonly Run[], i
   return columns.flatMap((column): Column[] => {
     if (column.key === 'state') return name || columns.some(({ key }) => key === 'id') ? [] : [column];
     if (column.key === 'id' && name) return [{ ...column, class: 'small-id', width: Math.max(ID_LEAST, Math.ceil(ID_PADDING + ID_DIGIT * digits)) }];
-    if (!hasState || column !== (name ?? columns.find(({ key }) => key === 'id'))) return [{ ...column, width: Math.min(MOST_WIDTH, column.width) }];
+    if (!hasState || column !== (name ?? columns.find(({ key }) => key === 'id'))) return [{ ...column, width: Math.min(MOST_WIDTH, column.width - LESS_PADDING) }];
     const cell: Column['cell'] = (run, now) => (
       <span class="with-icon">
         <StateIcon state={shownState(run)} progress={partOf(run)} />

@@ -2,12 +2,14 @@
 import { useMemo } from 'preact/hooks';
 import type { Paged } from '../paged';
 import { onPhone } from '../phone';
-import { aligned, column, DEFAULT_COLUMNS, titled, usualColumns, withBest, type Column } from './columns';
+import { isEnded } from '../format';
+import { aligned, column, DEFAULT_COLUMNS, retitled, titled, usualColumns, withBest, type Column } from './columns';
 import { groupsOf, inGroups, type Group } from './groups';
 import type { Item } from './RunTable';
 import type { Run } from './runs';
 import { drawnRuns, MAX_DRAWN } from './selection';
 import { inMemory } from './sources';
+import { targetOf, targetTitle } from './target';
 import type { View } from './view';
 import type { WorkbenchProps } from './Workbench';
 
@@ -68,5 +70,14 @@ export function columnsOf({ kind, source, objective }: WorkbenchProps, view: Vie
     .filter((one): one is Column => one !== undefined)
     .map((one) => aligned(titled(one, isOneMetric ? objective?.metric : undefined), loaded))
     .map((one) => (judged ? withBest(one, loaded, judged.smallerIsBetter) : one))
+    .map((one) => (one.key === 'batches' ? withTarget(one, loaded) : one))
     .map((one) => inGroups(one, groups));
+}
+
+// The column of batches with the length to which the trials of a running search train.
+function withTarget(one: Column, runs: readonly Run[]): Column {
+  const [first] = runs;
+  if (!first || isEnded(first.experiment.state) || runs.some(({ experiment }) => experiment.id !== first.experiment.id)) return one;
+  const target = targetOf(first.experiment, runs.flatMap(({ trial }) => trial ?? []));
+  return target ? retitled(one, targetTitle(one.title, target)) : one;
 }
