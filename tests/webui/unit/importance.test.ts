@@ -1,7 +1,7 @@
 // Importance of hyperparameters for a metric.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { heatMap, importance } from '../../../webui-static/src/charts/importance';
+import { bestCell, heatMap, importance } from '../../../webui-static/src/charts/importance';
 import { dimensions } from '../../../webui-static/src/charts/search';
 import type { Trial } from '../../../webui-static/src/wire';
 
@@ -50,4 +50,8 @@ test('a heat map holds each trial once, the highest row on top', () => {
   const cells = heatMap(trials, act, lr);
   assert.equal(cells.flat().reduce((sum, cell) => sum + cell.count, 0), 60);
   assert.ok((cells[0]?.[0]?.mean ?? 0) > (cells[cells.length - 1]?.[0]?.mean ?? 9));
+  const means = cells.flat().flatMap(({ mean }) => mean ?? []);
+  assert.equal(bestCell(cells, false)?.mean, Math.max(...means));
+  assert.equal(bestCell(cells, true)?.mean, Math.min(...means));
+  assert.equal(bestCell([[{ count: 0, mean: undefined }]], true), undefined);
 });

@@ -92,6 +92,14 @@ export interface HeatCell {
   mean: number | undefined;
 }
 
+// The cell with the best mean, the first of equal ones.
+export function bestCell(cells: readonly (readonly HeatCell[])[], smallerIsBetter: boolean): HeatCell | undefined {
+  const sign = smallerIsBetter ? 1 : -1;
+  const worth = ({ mean }: HeatCell): number => (mean === undefined ? Infinity : sign * mean);
+  const best = cells.flat().reduce((least, cell) => (worth(cell) < worth(least) ? cell : least), { count: 0, mean: undefined });
+  return best.count > 0 ? best : undefined;
+}
+
 // Treats a number as a choice that has at most `most` different values, each of them twice on the average.
 export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Dimension {
   if (one.kind === 'words') return one;
