@@ -16,17 +16,19 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
-test('a number that the metric follows has the values of its best trials; a choice, or one without effect, has none', () => {
+test('a number that the metric follows has the values of its best trials, a choice those of few; one without effect has none', () => {
   const best = (all: Trial[], smallerIsBetter?: boolean) => new Map(importance(all, dimensions(all), smallerIsBetter).map((one) => [one.name, one.best]));
   // The sixth part of `lr` costs as much as another `act`.
   const found = best(trials);
   assert.deepEqual(found.get('lr'), { count: 12, low: 0, high: 15 / 60 });
   assert.deepEqual([found.get('act'), found.get('noise')], [undefined, undefined]);
-  assert.deepEqual(best(trials, false).get('lr')?.high, 59 / 60);
+  assert.deepEqual(best(trials, false).get('lr'), { count: 12, low: 44 / 60, high: 59 / 60 });
   // The best value is in the middle.
   const middle = trials.map((trial) => ({ ...trial, searcherMetricValue: ((trial.hparams as { lr: number }).lr - 0.5) ** 2 }));
   assert.deepEqual(best(middle).get('lr'), { count: 12, low: 24 / 60, high: 35 / 60 });
   assert.equal(best(middle.slice(25, 32)).get('lr')?.count, 3, 'few trials');
+  const only = trials.map((trial) => ({ ...trial, searcherMetricValue: (trial.hparams as { act: string }).act === 'relu' ? 1 : 0 }));
+  assert.deepEqual(best(only).get('act'), { count: 12, words: ['tanh'] });
 });
 
 test('trials without a hyperparameter do not count for its importance; too few with it leave it out', () => {

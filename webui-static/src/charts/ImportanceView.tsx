@@ -18,6 +18,7 @@ const FEW = 20;
 // Not the direction in which the metric becomes better: the best value of a learning rate is seldom the largest one.
 function bestText(best: BestValues | undefined): string {
   if (!best) return '';
+  if ('words' in best) return `best ${best.count}: ${best.words.join(', ')}`;
   const [low, high] = [best.low, best.high].map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
   return `best ${best.count}: ${low === high ? low : `${low} – ${high}`}`;
 }
