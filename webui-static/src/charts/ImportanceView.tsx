@@ -104,7 +104,7 @@ function Cells({ cells, x, y, shadeOf, best }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} class={cell.mean === undefined ? '' : `${shadeOf(cell.mean)} ${cell === best ? 'best-value' : ''}`} style={{ width }} title={counted(cell.count, 'run')}>
+                <td key={column} class={cell.mean === undefined ? '' : `${shadeOf(cell.mean)} ${cell === best ? 'best-cell' : ''}`} style={{ width }} title={counted(cell.count, 'run')}>
                   {cell.mean !== undefined && metric(Number(cell.mean.toPrecision(MEAN_DIGITS)))}
                   {cell.count > 1 && ` ×${cell.count}`}
                 </td>
