@@ -102,7 +102,8 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
     return [last === undefined ? '' : isFirst(group) ? `last${raw} ${shown(last)}` : shown(last), own === judged(panel) ? best : undefined].filter(Boolean).join(' · ');
   };
   const having = new Set(series.map(({ trial }) => trial)).size;
-  const same = useMemo(() => (isOne ? [] : coinciding(panel)), [panel]);
+  const logFrom = rates?.[0] ?? (look.log ? Number.MIN_VALUE : undefined);
+  const same = useMemo(() => (isOne ? [] : coinciding(panel, logFrom)), [panel, logFrom]);
   const missing = trials === undefined ? 0 : trials - having;
   return (
     <figcaption>
