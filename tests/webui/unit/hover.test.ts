@@ -143,8 +143,7 @@ test('labels beside the plot are in the order of the ends, also if these are at 
     'curves do not move them',
   );
   const out = [{ text: '5', x: 298, y: 200, before: 60, isOut: true }, { text: '6', x: 298, y: 200, before: 20, isOut: true }];
-  assert.ok(placedLabels(out, 300, 200).every(({ isJoined }) => !isJoined), 'no line to a corner that the curves do not reach');
-  assert.deepEqual(placedLabels(out, 300, 200, () => true).map(({ text, left, middle }) => [text, left, middle]), [['6', 310, 182], ['5', 310, 194]], 'also of ends below it');
+  assert.deepEqual(placedLabels(out, 300, 200), [], 'nothing in a corner that the curves do not reach');
   const together = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 300, y: 80 + at / 2 }));
   assert.deepEqual(placedLabels(together, 300, 200, () => true).map(({ text, middle }) => [text, middle]), [['0', 62.75], ['1', 74.75], ['2', 86.75], ['3', 98.75]]);
 });
@@ -181,11 +180,11 @@ test('a label without a place at its end is on its curve, where it covers no oth
   const out = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 200, y: 200, isOut: true }));
   assert.deepEqual(placedLabels([{ text: '1', x: 200, y: 200, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
   const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
-  assert.deepEqual(of(out), [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'there is no place for the last one');
-  const atEdge = out.map((end) => ({ ...end, x: 298 }));
-  assert.deepEqual(of(atEdge), [['3', 313.5, 194, false], ['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]], 'of curves to the right edge the last one is beside the plot');
+  const onCurves = [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]];
+  assert.deepEqual(of(out), [...onCurves, ['3', 19.5, 36, true]], 'the last one is aside, with a line to a point of its curve');
+  assert.deepEqual(of(out.map((end) => ({ ...end, x: 298 }))), [...onCurves, ['3', 19.5, 36, true]], 'also those of curves to the right edge');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
-  assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), []);
+  assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), [['1', 19.5, 36, true]], 'over curves of others, if these are everywhere');
 });
 
 test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {
@@ -234,5 +233,7 @@ test('curves that lie on each other have one label, where there is room for it',
   ];
   assert.deepEqual(merged(ends, () => true).map(({ text, y }) => [text, y]), [['3, 4', 200.5], ['5', 200]]);
   assert.deepEqual(merged(ends, () => false), ends);
+  const named = ends.map((end) => ({ ...end, names: [{ text: end.text, color: `color of ${end.text}` }] }));
+  assert.deepEqual(merged(named, () => true)[0]?.names.map(({ color }) => color), ['color of 3', 'color of 4'], 'each id has its color');
   assert.deepEqual(merged([{ text: '1', x: 1, y: 1 }, { text: '2', x: 4, y: 1 }], () => true).length, 2);
 });

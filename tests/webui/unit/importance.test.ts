@@ -1,7 +1,7 @@
 // Importance of hyperparameters for a metric.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { heatMap, importance } from '../../../webui-static/src/charts/importance';
+import { bestCell, heatMap, importance } from '../../../webui-static/src/charts/importance';
 import { dimensions } from '../../../webui-static/src/charts/search';
 import type { Trial } from '../../../webui-static/src/wire';
 
@@ -16,17 +16,19 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
-test('a number that the metric follows has the values of its best trials; a choice, or one without effect, has none', () => {
+test('a number that the metric follows has the values of its best trials, a choice those of few; one without effect has none', () => {
   const best = (all: Trial[], smallerIsBetter?: boolean) => new Map(importance(all, dimensions(all), smallerIsBetter).map((one) => [one.name, one.best]));
   // The sixth part of `lr` costs as much as another `act`.
   const found = best(trials);
   assert.deepEqual(found.get('lr'), { count: 12, low: 0, high: 15 / 60 });
   assert.deepEqual([found.get('act'), found.get('noise')], [undefined, undefined]);
-  assert.deepEqual(best(trials, false).get('lr')?.high, 59 / 60);
+  assert.deepEqual(best(trials, false).get('lr'), { count: 12, low: 44 / 60, high: 59 / 60 });
   // The best value is in the middle.
   const middle = trials.map((trial) => ({ ...trial, searcherMetricValue: ((trial.hparams as { lr: number }).lr - 0.5) ** 2 }));
   assert.deepEqual(best(middle).get('lr'), { count: 12, low: 24 / 60, high: 35 / 60 });
   assert.equal(best(middle.slice(25, 32)).get('lr')?.count, 3, 'few trials');
+  const only = trials.map((trial) => ({ ...trial, searcherMetricValue: (trial.hparams as { act: string }).act === 'relu' ? 1 : 0 }));
+  assert.deepEqual(best(only).get('act'), { count: 12, words: ['tanh'] });
 });
 
 test('trials without a hyperparameter do not count for its importance; too few with it leave it out', () => {
@@ -50,4 +52,8 @@ test('a heat map holds each trial once, the highest row on top', () => {
   const cells = heatMap(trials, act, lr);
   assert.equal(cells.flat().reduce((sum, cell) => sum + cell.count, 0), 60);
   assert.ok((cells[0]?.[0]?.mean ?? 0) > (cells[cells.length - 1]?.[0]?.mean ?? 9));
+  const means = cells.flat().flatMap(({ mean }) => mean ?? []);
+  assert.equal(bestCell(cells, false)?.mean, Math.max(...means));
+  assert.equal(bestCell(cells, true)?.mean, Math.min(...means));
+  assert.equal(bestCell([[{ count: 0, mean: undefined }]], true), undefined);
 });

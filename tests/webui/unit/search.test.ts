@@ -97,6 +97,10 @@ test('centered smoothing does not lag behind a line, and leaves gaps', () => {
   const line = Array.from({ length: 41 }, (_, at) => at);
   for (const at of [0, 20, 40]) assert.ok(Math.abs((smoothCentered(line, 0.8)[at] ?? NaN) - at) < 1e-9);
   assert.deepEqual(smoothCentered([7], 0.8), [7]);
+  // Single lines are 0.29 below the first value of this curve, and 0.13 above the seventh.
+  const bent = Array.from({ length: 40 }, (_, at) => 0.5 + 2 * Math.exp(-at / 6));
+  assert.ok(Math.abs((smoothCentered(bent, 0.8)[0] ?? 9) - (bent[0] ?? 0)) < 0.2, 'a curve that bends');
+  assert.ok(Math.abs((smoothCentered(bent, 0.8)[6] ?? 9) - (bent[6] ?? 0)) < 0.1);
   assert.ok((smooth(line, 0.8)[20] ?? 0) < 17);
   assert.deepEqual(smoothCentered([5, null, 5], 0.5), [5, null, 5]);
 });

@@ -184,6 +184,9 @@ test('curves of one group of metrics coincide if one hides the other', () => {
   const pairs = [1, 1, 2, 2, 2].map((value, at) => curve(at + 1, 'training', [value, value]));
   assert.deepEqual(coinciding(panelOf(...pairs)).map((set) => set.map(({ trial }) => trial)), [[3, 4, 5], [1, 2]]);
   assert.deepEqual(coinciding(panelOf(curve(1, 'training', [1, 1, 1]), curve(2, 'training', [2, 2, 2]))), []);
+  // A logarithmic axis has small values apart that a linear one has on each other.
+  const rates = panelOf(...[6e-3, 2.5e-4, 2.3e-4].map((rate, at) => curve(at + 1, 'training', [rate, rate, 0])));
+  assert.deepEqual([coinciding(rates).length, coinciding(rates, 1e-4).length], [1, 0]);
 });
 
 test('metrics are in sections by the words before the first slash, whatever their digits', () => {

@@ -42,9 +42,9 @@ test('a group by a hyperparameter says how many searches are in it by their best
   assert.deepEqual(count(['hp.act']), [1]);
   assert.deepEqual(count(['kind']), [0]);
   const text = (runs: Run[], hasRoom = true, byHyperparameter = true): string => sizeText({ runs, byHyperparameter }, { key: 'id' }, hasRoom);
-  assert.equal(text([search, single]), 'mean of 2, one search');
-  assert.equal(text([search, search, single]), 'mean of 3, 2 searches');
-  assert.equal(text([search]), '1, one search');
+  assert.equal(text([search, single]), 'mean of 2 (one search)');
+  assert.equal(text([search, search, single]), 'mean of 3 (2 searches)');
+  assert.equal(text([search]), '1 (one search)');
   assert.equal(text([search, single], true, false), 'mean of 2');
   assert.equal(text([search, single], false), '2');
 });

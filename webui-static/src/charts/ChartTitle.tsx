@@ -92,15 +92,18 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
   const isOne = isOfOne(panel);
   const shown = (value: number): string => (text ? text(panel.name, value) : digits(value));
   const best = isOne && smallerIsBetter !== undefined ? bestText(panel, look, smallerIsBetter, shown) : undefined;
+  // The last value is measured, the end of a smoothed curve is not.
+  const raw = steady > 0 || (look.smoothing ?? 0) > 0 ? ' unsmoothed' : '';
   // "last" precedes the values of all groups.
   const isFirst = (group: string | undefined): boolean => group === undefined || groups.length === 1;
   const valuesOf = (group: string | undefined): string => {
     const own = isOne ? series.find((one) => group === undefined || one.group === group) : undefined;
     const last = own && lastOf(own);
-    return [last === undefined ? '' : isFirst(group) ? `last ${shown(last)}` : shown(last), own === judged(panel) ? best : undefined].filter(Boolean).join(' · ');
+    return [last === undefined ? '' : isFirst(group) ? `last${raw} ${shown(last)}` : shown(last), own === judged(panel) ? best : undefined].filter(Boolean).join(' · ');
   };
   const having = new Set(series.map(({ trial }) => trial)).size;
-  const same = useMemo(() => (isOne ? [] : coinciding(panel)), [panel]);
+  const logFrom = rates?.[0] ?? (look.log ? Number.MIN_VALUE : undefined);
+  const same = useMemo(() => (isOne ? [] : coinciding(panel, logFrom)), [panel, logFrom]);
   const missing = trials === undefined ? 0 : trials - having;
   return (
     <figcaption>
@@ -113,7 +116,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} isOne={isOne} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
-        {isOne && groups.length > 1 && <span>last:</span>}
+        {isOne && groups.length > 1 && <span>last{raw}:</span>}
         {groups
           .map((group) => (
             <span key={group}>

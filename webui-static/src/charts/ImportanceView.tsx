@@ -3,7 +3,7 @@ import { useQuery } from '../address';
 import { counted, metric, metricColumn, percent } from '../format';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
-import { asChoice, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
+import { asChoice, bestCell, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
 import { levelsOf } from './paint';
 import { metricOf, padded, type Dimension } from './search';
 import { step } from './surface';
@@ -18,6 +18,7 @@ const FEW = 20;
 // Not the direction in which the metric becomes better: the best value of a learning rate is seldom the largest one.
 function bestText(best: BestValues | undefined): string {
   if (!best) return '';
+  if ('words' in best) return `best ${best.count}: ${best.words.join(', ')}`;
   const [low, high] = [best.low, best.high].map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
   return `best ${best.count}: ${low === high ? low : `${low} – ${high}`}`;
 }
@@ -89,9 +90,10 @@ interface CellsProps {
   x: Dimension;
   y: Dimension;
   shadeOf: (mean: number) => string; // the class of a cell
+  best: HeatCell | undefined;
 }
 
-function Cells({ cells, x, y, shadeOf }: CellsProps) {
+function Cells({ cells, x, y, shadeOf, best }: CellsProps) {
   const columns = cells[0]?.length ?? 0;
   const width = `${100 / columns}%`;
   return (
@@ -102,7 +104,7 @@ function Cells({ cells, x, y, shadeOf }: CellsProps) {
             <tr key={at}>
               <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
               {row.map((cell, column) => (
-                <td key={column} class={cell.mean === undefined ? '' : shadeOf(cell.mean)} style={{ width }} title={counted(cell.count, 'run')}>
+                <td key={column} class={cell.mean === undefined ? '' : `${shadeOf(cell.mean)} ${cell === best ? 'best-cell' : ''}`} style={{ width }} title={counted(cell.count, 'run')}>
                   {cell.mean !== undefined && metric(Number(cell.mean.toPrecision(MEAN_DIGITS)))}
                   {cell.count > 1 && ` ×${cell.count}`}
                 </td>
@@ -171,7 +173,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}
       </figcaption>
-      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} name={name} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} shadeOf={shadeOf} />}
+      {smooth ? <Contour trials={trials} x={padded(x)} y={padded(y)} name={name} smallerIsBetter={smallerIsBetter} /> : <Cells cells={cells} x={x} y={y} shadeOf={shadeOf} best={bestCell(cells, smallerIsBetter)} />}
     </figure>
   );
 }

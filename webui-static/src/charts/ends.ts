@@ -20,6 +20,8 @@ const JOINED = 4;
 const CLOSE = 7;
 const CLOSER = 3;
 const DIAGONAL = 12;
+// Pixels, right and down, between a point of a curve and a label that a line joins with it.
+const ASIDE = 14;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
@@ -41,6 +43,7 @@ export interface Point {
 
 export interface End extends Point {
   text: string;
+  names?: readonly { text: string; color: string }[]; // of the curves that end here: the parts of `text`
   before?: number; // where the curve was earlier; orders ends at the same place
   isOut?: boolean; // above or below the plot, at whose edge `y` is then
 }
@@ -48,7 +51,7 @@ export interface End extends Point {
 export interface Label extends End {
   left: number; // of the text
   middle: number;
-  isJoined: boolean; // by a line to its end: it is beside the plot, and apart from it, and its end in sight
+  isJoined: boolean; // by a line to `x` and `y`, from which it is apart
 }
 
 // The columns in which a curve is farthest from the other ones first, the later one of equal ones: gaps beyond some lines of
@@ -98,13 +101,13 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// Ends at one point of curves that lie on each other have one label, "3, 4", in the color of the last one, which hides the
-// others. `fits`: whether there is room for its text.
+// Ends at one point of curves that lie on each other have one label, "3, 4", each id in its color. `fits`: whether there is
+// room for its text.
 export function merged<T extends End>(ends: readonly T[], fits: (end: T) => boolean): T[] {
   const isSame = (a: T, b: T): boolean => [a.x - b.x, a.y - b.y, (a.before ?? a.y) - (b.before ?? b.y)].every((apart) => Math.abs(apart) <= LYING);
   return ends.reduce<T[]>((found, end) => {
     const at = found.findIndex((one) => isSame(one, end));
-    const joint = { ...end, text: `${found[at]?.text}, ${end.text}` };
+    const joint = { ...end, text: `${found[at]?.text}, ${end.text}`, names: [...(found[at]?.names ?? []), ...(end.names ?? [])] };
     return at >= 0 && fits(joint) ? found.map((one, place) => (place === at ? joint : one)) : [...found, end];
   }, []);
 }
@@ -145,8 +148,7 @@ function besidePlot<T extends End>(ends: readonly T[], width: number, height: nu
   const middles = spread(column.map(({ y }) => y), height);
   return column.map((end, place) => {
     const middle = middles[place] ?? end.y;
-    // Curves that have left the plot reach its edge at different places; a line to its corner would point at none of them.
-    return { ...end, left: width + GAP, middle, isJoined: !end.isOut && Math.abs(middle - end.y) > JOINED };
+    return { ...end, left: width + GAP, middle, isJoined: Math.abs(middle - end.y) > JOINED };
   });
 }
 
@@ -162,11 +164,17 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
   ];
 }
 
+// Places aside from points of a curve, above them before below them.
+const placesAside = <T extends End>(end: T, points: readonly Point[]): (T & Label)[] =>
+  points.flatMap(({ x, y }) =>
+    [-ASIDE, ASIDE].flatMap((down) => [x + ASIDE, x - ASIDE - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
+  );
+
 // Labels beside the plot for curves that reach its right edge in sight. The others have theirs close to their ends, or on
 // their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
-// name that one. Without such a place, curves that have left the plot have theirs beside it, in the order in which they were,
-// those that end within it have it over other curves, because the dot at the end tells whose it is. The ends farthest to the
-// right come first, so that labels of ends in a row are in their order.
+// name that one. Without such a place, curves that end within the plot have it over other curves, because the dot at the end
+// tells whose it is; those that have left the plot have it aside, with a line to such a point. The ends farthest to the right
+// come first, so that labels of ends in a row are in their order.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
@@ -178,12 +186,16 @@ export function placedLabels<T extends End>(
   const beside = ends.filter((end) => isAtEdge(end) && !end.isOut);
   const layout: Layout<T> = { placed: [], dots: ends.filter((end) => !isAtEdge(end) && !end.isOut), width, height, covers };
   for (const end of ends.filter((one) => !beside.includes(one)).sort((a, b) => b.x - a.x)) {
-    const onCurve = along(end).map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
+    const points = along(end).filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
+    const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
     const close = end.isOut ? [] : closePlaces(end);
+    const aside = end.isOut ? placesAside(end, points) : [];
     const overCurves = { ...layout, covers: () => false };
-    const label = close.find((one) => isFree(layout, one, LINE / 2)) ?? onCurve.find((one) => isFree(layout, one, HALF)) ?? close.find((one) => isFree(overCurves, one, HALF));
+    const label =
+      close.find((one) => isFree(layout, one, LINE / 2)) ??
+      [...onCurve, ...aside].find((one) => isFree(layout, one, HALF)) ??
+      [...close, ...aside].find((one) => isFree(overCurves, one, HALF));
     if (label) layout.placed.push(label);
-    else if (isAtEdge(end)) beside.push(end);
   }
   return [...besidePlot(beside, width, height), ...layout.placed];
 }
@@ -253,7 +265,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   const ratio = devicePixelRatio;
   const found = panel.series.flatMap(({ place, group }, at) => {
     const end = endOf(plot, at + 1);
-    return end ? [{ ...end, at: at + 1, place, group, text: tags[place] ?? '', color: colors[place] ?? '', alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
+    const name = { text: tags[place] ?? '', color: colors[place] ?? '' };
+    return end ? [{ ...end, ...name, names: [name], at: at + 1, place, group, alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
   // While a curve is pointed at, the other ones have labels only beside the plot, and it is first to have one.
@@ -275,26 +288,32 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     ctx.arc(end.x, end.y, END_DOT, 0, 2 * Math.PI);
     ctx.fill();
   }
-  // Beside the plot is the room of single ids.
+  // Beside the plot is the room of single ids; curves that have left the plot have no label there.
   const besideRoom = width - EDGE;
   const longest = Math.max(...tags.map(({ length }) => length));
-  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x }) => x < besideRoom || text.length <= longest);
+  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
   const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
-    ctx.fillStyle = ctx.strokeStyle = label.color;
+    ctx.strokeStyle = label.color;
     ctx.lineWidth = 1;
     if (label.isJoined) {
       ctx.beginPath();
-      ctx.moveTo(label.x + 1, label.y);
-      ctx.lineTo(label.left - 1, label.middle);
+      ctx.moveTo(label.x + Math.sign(label.left - label.x), label.y);
+      ctx.lineTo(label.left > label.x ? label.left - 1 : label.left + ctx.measureText(label.text).width + 1, label.middle);
       ctx.stroke();
     }
     ctx.strokeStyle = rim;
     ctx.lineWidth = 3;
     ctx.strokeText(label.text, label.left, label.middle);
-    ctx.fillText(label.text, label.left, label.middle);
+    let left = label.left;
+    for (const [at, { text, color }] of label.names.entries()) {
+      const part = at + 1 < label.names.length ? `${text}, ` : text;
+      ctx.fillStyle = color;
+      ctx.fillText(part, left, label.middle);
+      left += ctx.measureText(part).width;
+    }
   }
   ctx.restore();
 }

@@ -127,9 +127,11 @@ function isHidden(hidden: Series, other: Series, near: number): boolean {
   return at.length > 0 && lying.length >= PART * at.length;
 }
 
-// The sets of curves of one group of metrics that hide each other, the largest first; none if all can be seen.
-export function coinciding({ series: parts }: Pick<Panel, 'series'>): Series[][] {
-  const series = wholly(parts);
+// The sets of curves of one group of metrics that hide each other, the largest first; none if all can be seen. `logFrom`: the
+// least value in sight of a logarithmic axis; undefined for a linear one.
+export function coinciding({ series: parts }: Pick<Panel, 'series'>, logFrom?: number): Series[][] {
+  const heightOf = (value: number | null): number | null => (logFrom === undefined || value === null ? value : value >= logFrom ? Math.log(value) : null);
+  const series = wholly(parts).map((one) => ({ ...one, y: one.y.map(heightOf) }));
   if (series.length < 2 || series.length > MAX_COMPARED) return [];
   let [low, high] = [Infinity, -Infinity];
   for (const { y } of series) for (const value of y) if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];

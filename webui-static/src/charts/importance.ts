@@ -8,17 +8,13 @@ const GROUPS = 4;
 // Minimum number of trials for a meaningful estimate.
 export const MIN_TRIALS = 6;
 
-// The lowest and the highest value of the `count` best trials.
-export interface BestValues {
-  count: number;
-  low: number;
-  high: number;
-}
+// The lowest and the highest value of the `count` best trials, or the choices that they have.
+export type BestValues = { count: number } & ({ low: number; high: number } | { words: string[] });
 
 export interface Importance {
   name: string;
   share: number; // 0..1 of the metric's variance
-  best: BestValues | undefined; // if they are numbers that are close to each other
+  best: BestValues | undefined; // if they are numbers that are close to each other, or few of the choices
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
@@ -41,12 +37,18 @@ const placedOn = (dimension: Dimension, trials: readonly Trial[]): Placed[] =>
 const BEST_PART = 0.2;
 const BEST_TRIALS = 3;
 const CLOSE = 0.6;
+// Choices of the best trials, of which there are more.
+const FEW_WORDS = 2;
 
 function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): BestValues | undefined {
   const sorted = [...placed].sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   const best = sorted.slice(0, Math.max(BEST_TRIALS, Math.round(BEST_PART * placed.length))).sort((a, b) => a.at - b.at);
   const [first, last] = [best[0], best[best.length - 1]];
-  if (dimension.kind === 'words' || !first || !last || last.at - first.at > CLOSE) return undefined;
+  if (dimension.kind === 'words') {
+    const words = [...new Set(best.map(({ trial }) => String(flatten(trial.hparams).get(dimension.name))))];
+    return words.length <= FEW_WORDS && words.length < dimension.words.length ? { count: best.length, words } : undefined;
+  }
+  if (!first || !last || last.at - first.at > CLOSE) return undefined;
   const valueOf = ({ trial }: Placed): number => Number(flatten(trial.hparams).get(dimension.name));
   return { count: best.length, low: valueOf(first), high: valueOf(last) };
 }
@@ -90,6 +92,14 @@ export function importance(trials: readonly Trial[], all: readonly Dimension[], 
 export interface HeatCell {
   count: number;
   mean: number | undefined;
+}
+
+// The cell with the best mean, the first of equal ones.
+export function bestCell(cells: readonly (readonly HeatCell[])[], smallerIsBetter: boolean): HeatCell | undefined {
+  const sign = smallerIsBetter ? 1 : -1;
+  const worth = ({ mean }: HeatCell): number => (mean === undefined ? Infinity : sign * mean);
+  const best = cells.flat().reduce((least, cell) => (worth(cell) < worth(least) ? cell : least), { count: 0, mean: undefined });
+  return best.count > 0 ? best : undefined;
 }
 
 // Treats a number as a choice that has at most `most` different values, each of them twice on the average.

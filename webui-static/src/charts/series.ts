@@ -247,7 +247,7 @@ function momentsOf(y: readonly (number | null)[], weight: number): Moments[] {
 // Each value replaced by the height of the line through the values around it, weighted by `weight` to the power of their
 // distance (local linear regression, Cleveland, JASA 74, 1979): it does not lag behind a curve that falls or rises, also
 // at its ends.
-export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
+function linesThrough(y: readonly (number | null)[], weight: number): (number | null)[] {
   const past = momentsOf(y, weight);
   const future = momentsOf([...y].reverse(), weight).reverse();
   return y.map((value, at) => {
@@ -257,6 +257,14 @@ export function smoothCentered(y: readonly (number | null)[], weight: number): (
     const determinant = mass * second - first * first;
     return determinant <= 0 ? value : (second * (before.sum + after.sum - value) - first * (after.tilt - before.tilt)) / determinant;
   });
+}
+
+// The lines through the values around each, and those through what they leave over: single lines would pass a curve that bends,
+// such as the first values of a loss, on its inner side (twicing, Tukey, Exploratory Data Analysis, 1977, section 16).
+export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
+  const lines = linesThrough(y, weight);
+  const rest = linesThrough(y.map((value, at) => (value === null ? null : value - (lines[at] ?? 0))), weight);
+  return lines.map((value, at) => (value === null ? null : value + (rest[at] ?? 0)));
 }
 
 // The range of batches between two axis positions, over all series of a panel.

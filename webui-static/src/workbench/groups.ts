@@ -67,7 +67,7 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
 export const searchesByBest = ({ runs, byHyperparameter }: Pick<Group, 'runs' | 'byHyperparameter'>): number =>
   byHyperparameter ? runs.filter(({ kind, experiment }) => kind === 'experiment' && experiment.numTrials > 1).length : 0;
 
-// "mean of 12, 3 searches", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for
+// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for
 // it, and "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
   const { runs } = group;
@@ -75,7 +75,7 @@ export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column
   if (!hasRoom) return all;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
   const searches = searchesByBest(group);
-  const more = searches === 0 ? '' : `, ${searches === 1 ? 'one search' : `${grouped(searches)} searches`}`;
+  const more = searches === 0 ? '' : ` (${searches === 1 ? 'one search' : `${grouped(searches)} searches`})`;
   if (known === undefined || runs.length === 1) return all + more;
   if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value${more}`;
   return `mean of ${known === runs.length ? all : `${grouped(known)} of ${all}`}${more}`;
