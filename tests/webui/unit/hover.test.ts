@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
 import { clearest, labeled, merged, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
-import { hoverRows, hoverTable, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
+import { hoverTable, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
 test('the nearest value is searched in x on both sides', () => {
@@ -27,7 +27,7 @@ const panel = (count: number) => ({
 test('the rows at the pointer are ordered by value, without series that have none', () => {
   const data = [[0, 1], [1, 2], [3, 4], [9, 9]];
   assert.deepEqual(
-    hoverRows(data, [1, 1, 1, null], panel(3), undefined).map(({ label, value, raw }) => [label, value, raw]),
+    hoverTable(data, [1, 1, 1, null], panel(3), undefined).rows.map(({ label, values, raw }) => [label, ...values, raw]),
     [
       ['s1', 4, undefined],
       ['s0', 2, undefined],
@@ -36,17 +36,17 @@ test('the rows at the pointer are ordered by value, without series that have non
 });
 
 test('with smoothing a row has the raw value beside the smoothed one', () => {
-  assert.deepEqual(hoverRows([[0], [1], [5]], [0, 0, null], panel(1), undefined), [
-    { at: 0, label: 's0', value: 1, raw: 5 },
+  assert.deepEqual(hoverTable([[0], [1], [5]], [0, 0, null], panel(1), undefined).rows, [
+    { at: 0, label: 's0', isFocused: false, values: [1], raw: 5 },
   ]);
 });
 
 test('of many rows the ones around the focused series are kept', () => {
   const data = [[0], ...Array.from({ length: 50 }, (_, at) => [100 - at])];
-  const rows = hoverRows(data, Array.from({ length: 51 }, () => 0), panel(50), 30);
+  const { rows } = hoverTable(data, Array.from({ length: 51 }, () => 0), panel(50), 30);
   assert.equal(rows.length, 12);
   assert.ok(rows.some(({ at }) => at === 30));
-  assert.equal(hoverRows(data, Array.from({ length: 51 }, () => 0), panel(50), undefined)[0]?.at, 0);
+  assert.equal(hoverTable(data, Array.from({ length: 51 }, () => 0), panel(50), undefined).rows[0]?.at, 0);
 });
 
 test('both forms of color become transparent', () => {
@@ -113,7 +113,7 @@ test('several trials with training and validation have a row each, in the order 
 
 test('rows of a panel with one group leave the group out', () => {
   const series = (label: string, group: string) => ({ label, group }) as never;
-  const labels = (all: never[]) => hoverRows([[0], [2], [1]], [0, 0, 0], { series: all }, undefined).map(({ label }) => label);
+  const labels = (all: never[]) => hoverTable([[0], [2], [1]], [0, 0, 0], { series: all }, undefined).rows.map(({ label }) => label);
   assert.deepEqual(labels([series('a · b · validation', 'validation'), series('c · validation (val_x)', 'validation')]), ['a · b', 'c']);
   assert.deepEqual(labels([series('a · training', 'training'), series('a · validation', 'validation')]), ['a · training', 'a · validation']);
   assert.deepEqual(labels([series('training', 'training'), series('training (x)', 'training')]), ['training', 'training (x)']);

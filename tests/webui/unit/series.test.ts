@@ -6,7 +6,7 @@ import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
 import { bestOf, coinciding, isLoud, keyedGroups, lastOf, rateRange, sectionsOf, styleOf } from '../../../webui-static/src/charts/facts';
 import { groupNote } from '../../../webui-static/src/charts/Legend';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
-import { hoverRows } from '../../../webui-static/src/charts/hover';
+import { hoverTable } from '../../../webui-static/src/charts/hover';
 import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
@@ -220,7 +220,7 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
   assert.deepEqual([parts[1]?.x[0], parts[1]?.low?.[0], parts[1]?.high?.[0]], [1, parts[0]?.low?.[1], parts[0]?.high?.[1]]);
   const x = [...new Set(parts.flatMap((one) => one.x))];
   const table = parts.map((one) => x.map((at) => one.y[one.x.indexOf(at)]));
-  const labels = (at: number): string[] => hoverRows([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).map(({ label }) => label);
+  const labels = (at: number): string[] => hoverTable([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).rows.map(({ label }) => label);
   assert.deepEqual(labels(1), ['a']);
   assert.deepEqual(labels(2), ['a, some ended']);
   assert.deepEqual(whole(parts).map(({ x, y }) => [x.length, y]), [[4, [3, 5, 4, 6]]]);

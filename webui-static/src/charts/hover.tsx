@@ -54,10 +54,6 @@ function valuesOf(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undef
     .sort((a, b) => b.value - a.value);
 }
 
-// Those of a row for each series, at most MAX_ROWS.
-export const hoverRows = (data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, panel: Pick<Panel, 'series'>, focused: number | undefined): HoverRow[] =>
-  around(valuesOf(data, idxs, panel), ({ at }) => at === focused);
-
 export interface TableRow {
   at: number; // index of a series of the row
   label: string;
