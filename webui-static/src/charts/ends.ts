@@ -20,12 +20,18 @@ const JOINED = 4;
 const CLOSE = 7;
 const CLOSER = 3;
 const DIAGONAL = 12;
+// Pixels between labels in a row, at least.
+const BETWEEN = 4;
 // Pixels, right and down, between a point of a curve and a label that a line joins with it.
 const ASIDE = 14;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
 const LYING = 1;
+// Curves that end this close to each other, in pixels, meet.
+const MEETING = 2;
+// Curves that change by this much, in pixels, from the column before to that after are flat.
+const FLAT = 2;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
 // More than the x of any end.
@@ -46,6 +52,13 @@ export interface End extends Point {
   names?: readonly { text: string; color: string }[]; // of the curves that end here: the parts of `text`
   before?: number; // where the curve was earlier; orders ends at the same place
   isOut?: boolean; // above or below the plot, at whose edge `y` is then
+  curves?: readonly number[]; // in columns: that of the end, and those that end with it
+}
+
+// The heights of the curves with labels at a place of the x axis, undefined where a curve has none.
+export interface Column {
+  x: number;
+  heights: readonly (number | undefined)[];
 }
 
 export interface Label extends End {
@@ -101,14 +114,24 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// Ends at one point of curves that lie on each other have one label, "3, 4", each id in its color. `fits`: whether there is
-// room for its text.
+// One end for several, "3, 4", at the place of the first, each id in its color.
+function joined<T extends End>(first: T, ...others: readonly T[]): T {
+  const all = [first, ...others];
+  return {
+    ...first,
+    text: all.map(({ text }) => text).join(', '),
+    names: all.flatMap(({ names = [] }) => names),
+    curves: all.flatMap(({ curves = [] }) => curves),
+  };
+}
+
+// Ends at one point of curves that lie on each other have one label. `fits`: whether there is room for its text.
 export function merged<T extends End>(ends: readonly T[], fits: (end: T) => boolean): T[] {
   const isSame = (a: T, b: T): boolean => [a.x - b.x, a.y - b.y, (a.before ?? a.y) - (b.before ?? b.y)].every((apart) => Math.abs(apart) <= LYING);
   return ends.reduce<T[]>((found, end) => {
-    const at = found.findIndex((one) => isSame(one, end));
-    const joint = { ...end, text: `${found[at]?.text}, ${end.text}`, names: [...(found[at]?.names ?? []), ...(end.names ?? [])] };
-    return at >= 0 && fits(joint) ? found.map((one, place) => (place === at ? joint : one)) : [...found, end];
+    const same = found.find((one) => isSame(one, end));
+    const joint = same && joined(same, end);
+    return joint && fits(joint) ? found.map((one) => (one === same ? joint : one)) : [...found, end];
   }, []);
 }
 
@@ -135,7 +158,7 @@ const distance = (label: Label, { x, y }: Point): number =>
 function isFree<T extends End>({ placed, dots, width, height, covers }: Layout<T>, label: T & Label, half: number): boolean {
   const right = label.left + lengthOf(label);
   const isWithin = label.left >= 0 && right <= width && label.middle >= LINE / 2 && label.middle <= height - LINE / 2;
-  const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right && label.left <= other.left + lengthOf(other);
+  const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right + BETWEEN && label.left <= other.left + lengthOf(other) + BETWEEN;
   // A label on a curve has no distance to it.
   const isOwn = dots.every((dot) => dot.text === label.text || distance(label, dot) >= Math.max(END_DOT, distance(label, label)));
   return isWithin && isOwn && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
@@ -170,34 +193,88 @@ const placesAside = <T extends End>(end: T, points: readonly Point[]): (T & Labe
     [-ASIDE, ASIDE].flatMap((down) => [x + ASIDE, x - ASIDE - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
   );
 
-// Labels beside the plot for curves that reach its right edge in sight. The others have theirs close to their ends, or on
-// their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
-// name that one. Without such a place, curves that end within the plot have it over other curves, because the dot at the end
-// tells whose it is; those that have left the plot have it aside, with a line to such a point. The ends farthest to the right
-// come first, so that labels of ends in a row are in their order.
+// The label of a curve that ends within the plot or has left it.
+function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layout<T>): (T & Label) | undefined {
+  const heights = columns.map((column) => column.heights);
+  const own = end.curves?.[0] ?? -1;
+  const points = clearest(heights, own, !end.isOut)
+    .map((at) => ({ x: columns[at]?.x ?? 0, y: heights[at]?.[own] ?? 0 }))
+    .filter(({ x, y }) => x >= 0 && x <= layout.width && y >= 0 && y <= layout.height);
+  const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
+  const close = end.isOut ? [] : closePlaces(end);
+  const aside = end.isOut ? placesAside(end, points) : [];
+  const overCurves = { ...layout, covers: () => false };
+  return (
+    close.find((one) => isFree(layout, one, LINE / 2)) ??
+    [...onCurve, ...aside].find((one) => isFree(layout, one, HALF)) ??
+    [...close, ...aside].find((one) => isFree(overCurves, one, HALF))
+  );
+}
+
+// Ends of curves as they are at a column, from top to bottom; those within the height of digits of the next one are joined.
+function bundles<T extends End>(ends: readonly T[]): T[] {
+  const runs: [T, ...T[]][] = [];
+  let last = -Infinity;
+  for (const end of [...ends].sort((a, b) => a.y - b.y)) {
+    const run = runs[runs.length - 1];
+    if (run && end.y - last < 2 * HALF) run.push(end);
+    else runs.push([end]);
+    last = end.y;
+  }
+  return runs.map((run) => ({ ...joined(...run), y: run.reduce((sum, { y }) => sum + y, 0) / run.length }));
+}
+
+// Labels on these curves at one place of the x axis: at the last with most labels, room between them and the flattest curves.
+// They may cover each other's curves. Empty if there is none where each label is free otherwise and no other curve lies on one
+// of these.
+function inColumn<T extends End>(ends: readonly T[], columns: readonly Column[], layout: Layout<T>): (T & Label)[] {
+  const own = ends.flatMap(({ curves = [] }) => curves);
+  const heightAt = (at: number, { curves = [] }: T): number | undefined => columns[at]?.heights[curves[0] ?? -1];
+  const isAlone = (heights: Column['heights'], at: number): boolean => heights.every((height, curve) => height === undefined || own.includes(curve) || Math.abs(height - at) > LYING);
+  const tried = columns.flatMap(({ x, heights }, at) => {
+    const here = ends.flatMap((end) => {
+      const y = heightAt(at, end);
+      return y === undefined || !isAlone(heights, y) ? [] : [{ ...end, x, y }];
+    });
+    if (here.length < ends.length) return [];
+    const labels = bundles(here).map((end) => ({ ...end, left: x - lengthOf(end) / 2, middle: end.y, isJoined: false }));
+    if (!labels.every((label) => isFree(layout, { ...label, curves: own }, HALF))) return [];
+    const room = Math.min(2 * LINE, ...labels.map(({ y }, place) => y - (labels[place - 1]?.y ?? -Infinity)));
+    const steepness = Math.max(FLAT, ...ends.map((end) => Math.abs((heightAt(at + 1, end) ?? Infinity) - (heightAt(at - 1, end) ?? -Infinity))));
+    return [{ labels, room, steepness, x }];
+  });
+  return tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0]?.labels ?? [];
+}
+
+// Labels beside the plot for curves that reach its right edge in sight; or in a column, if one has left the plot, or if all meet
+// at the edge and there are more labels than half of them in the column. The others have theirs close to their ends, or on their
+// curves at one of the columns, where they cover neither another label nor the curve of another trial: it would name that one.
+// Without such a place, curves that end within the plot have it over other curves, because the dot at the end tells whose it is;
+// those that have left the plot have it aside, with a line to such a point. The ends farthest to the right come first, so that
+// labels of ends in a row are in their order.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
   height: number,
   covers: Covers<T> = () => false,
-  along: (end: T) => readonly Point[] = () => [],
+  columns: readonly Column[] = [],
 ): (T & Label)[] {
   const isAtEdge = ({ x }: T): boolean => x >= width - EDGE;
-  const beside = ends.filter((end) => isAtEdge(end) && !end.isOut);
-  const layout: Layout<T> = { placed: [], dots: ends.filter((end) => !isAtEdge(end) && !end.isOut), width, height, covers };
-  for (const end of ends.filter((one) => !beside.includes(one)).sort((a, b) => b.x - a.x)) {
-    const points = along(end).filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
-    const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
-    const close = end.isOut ? [] : closePlaces(end);
-    const aside = end.isOut ? placesAside(end, points) : [];
-    const overCurves = { ...layout, covers: () => false };
-    const label =
-      close.find((one) => isFree(layout, one, LINE / 2)) ??
-      [...onCurve, ...aside].find((one) => isFree(layout, one, HALF)) ??
-      [...close, ...aside].find((one) => isFree(overCurves, one, HALF));
-    if (label) layout.placed.push(label);
-  }
-  return [...besidePlot(beside, width, height), ...layout.placed];
+  const [last, within] = [ends.filter(isAtEdge), ends.filter((end) => !isAtEdge(end))];
+  const layout: Layout<T> = { placed: [], dots: within.filter(({ isOut }) => !isOut), width, height, covers };
+  const place = (some: readonly T[]): void => {
+    for (const end of [...some].sort((a, b) => b.x - a.x)) {
+      const label = placeOf(end, columns, layout);
+      if (label) layout.placed.push(label);
+    }
+  };
+  place(within);
+  const hasLeft = last.some(({ isOut }) => isOut);
+  const meet = last.length > 1 && Math.max(...last.map(({ y }) => y)) - Math.min(...last.map(({ y }) => y)) <= MEETING;
+  const column = hasLeft || meet ? inColumn(last, columns, layout) : [];
+  if (column.length > (hasLeft ? 0 : last.length / 2)) return [...column, ...layout.placed];
+  place(last.filter(({ isOut }) => isOut));
+  return [...besidePlot(last.filter(({ isOut }) => !isOut), width, height), ...layout.placed];
 }
 
 // Whether a curve with these heights, in the order of x, has a part within low..high. Undefined ones are passed over.
@@ -212,16 +289,18 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
 }
 
 // Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it, and those that lie on its own.
-function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place: number; at: number }> {
+// `series` are the indices of the curves in columns.
+function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>, series: readonly number[]): Covers<{ at: number; curves?: readonly number[] }> {
   const loud = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) ? [{ place, values: plot.data[at + 1] }] : []));
   return (end, left, right, top, bottom) => {
+    const places = (end.curves ?? []).map((curve) => panel.series[(series[curve] ?? 0) - 1]?.place);
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
     const inBox = (values: uPlot.AlignedData[number] | undefined): (number | null | undefined)[] => Array.prototype.slice.call(values, from, to + 1);
     const own = inBox(plot.data[end.at]);
     const liesOn = (values: readonly (number | null | undefined)[]): boolean =>
       values.every((value, at) => (value == null) === (own[at] == null) && Math.abs(plot.valToPos(value ?? 1, 'y') - plot.valToPos(own[at] ?? 1, 'y')) <= LYING);
-    return loud.some(({ place, values }) => place !== end.place && passes(inBox(values), low, high) && !liesOn(inBox(values)));
+    return loud.some(({ place, values }) => !places.includes(place) && passes(inBox(values), low, high) && !liesOn(inBox(values)));
   };
 }
 
@@ -247,15 +326,12 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number;
 // Places of the x axis where a label on a curve is tried.
 const LOOKED_AT = 60;
 
-// The points of a curve where its label may be, for placedLabels(); `series` are the indices of the curves with labels.
-function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number; isOut?: boolean }) => Point[] {
+// The heights of the series with these indices at places over the width of the plot.
+function columnsOf(plot: uPlot, series: readonly number[]): Column[] {
   const [from, to] = plot.series[0]?.idxs ?? [0, 0];
   const places = [...new Set(Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT)))];
-  const heights = places.map((place) => series.map((one) => plot.data[one]?.[place]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y'))));
-  return ({ at, isOut = false }) => {
-    const own = series.indexOf(at);
-    return clearest(heights, own, !isOut).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
-  };
+  const heightOf = (value: number | null | undefined): number | undefined => (value == null ? undefined : plot.valToPos(value, 'y'));
+  return places.map((place) => ({ x: plot.valToPos(plot.data[0][place] ?? 0, 'x'), heights: series.map((one) => heightOf(plot.data[one]?.[place])) }));
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
@@ -273,7 +349,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   const loudest = Math.max(...found.map(({ alpha }) => alpha));
   const isQuiet = ({ alpha }: { alpha: number }): boolean => alpha < loudest;
   const ends = labeled(found);
-  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && end.x >= width - EDGE)];
+  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && end.x >= width - EDGE)].map((end, curve) => ({ ...end, curves: [curve] }));
+  const series = shown.map(({ at }) => at);
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -292,7 +369,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   const besideRoom = width - EDGE;
   const longest = Math.max(...tags.map(({ length }) => length));
   const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
-  const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
+  const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel, series), columnsOf(plot, series));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);

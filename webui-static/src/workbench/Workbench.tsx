@@ -19,7 +19,7 @@ import { print, stateWord, withTests } from './query';
 import { RunTable } from './RunTable';
 import { useColorOf } from './runColors';
 import type { RunSource } from './sources';
-import { valueOf, type Run, type RunKind } from './runs';
+import { isSearch, valueOf, type Run, type RunKind } from './runs';
 import { MAX_DRAWN, withRows } from './selection';
 import { columnsOf, keysOf, useRows, type ViewRows } from './tableView';
 import { TableTools } from './TableTools';
@@ -174,7 +174,11 @@ function Bar({ kind, source, title, search, view, keys, rows, layout, shown, sha
     <div class="workbench-bar">
       {title}
       {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}</span>}
-      {groups.some((group) => searchesByBest(group) > 0) && <span class="quiet found" title="A search counts as one run, in the group of its best trial; its other trials may have other values">searches by best trial</span>}
+      {(groups.some((group) => searchesByBest(group) > 0) || (shown !== 'panels' && keys.some((key) => key.startsWith('hp.')) && found.some(isSearch))) && (
+        <span class="quiet found" title="The hyperparameters of a search, in italics, are those of its best trial, by which it counts in groups; its other trials may have other values">
+          searches by best trial
+        </span>
+      )}
       {!single && (
         <QueryField
           label={kind === 'trial' ? 'Search trials' : 'Search experiments'}
