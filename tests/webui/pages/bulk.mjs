@@ -182,7 +182,7 @@ export const bulkActions = [
       await page.waitForURL('**/det/login*');
       assert.ok(!(await page.evaluate(() => JSON.stringify(sessionStorage))).includes('a private thought'));
       await signIn(cluster.password);
-      await page.waitForURL('**/det/**');
+      await page.waitForURL((url) => !url.pathname.endsWith('/login'));
       await open('experiments/1?tab=notes');
       await page.getByRole('button', { name: 'Edit notes' }).waitFor();
     },

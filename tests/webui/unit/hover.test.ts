@@ -197,7 +197,7 @@ test('curves that leave the plot or meet at its edge have their labels in one co
   type Covers = (end: unknown, left: number) => boolean;
   const of = (change: (at: number) => object, covers?: Covers) =>
     placedLabels([0, 1, 2, 3].map((at) => ({ text: `${at}`, x: 300, y: 200, curves: [at], ...change(at) })), 300, 200, covers, columns).map(({ text, left, middle }) => [text, left, middle]);
-  const inFirst = [['0, 1', 46, 23], ['2, 3', 46, 94]];
+  const inFirst = [['0, 1', 50, 23], ['2, 3', 50, 94]];
   assert.deepEqual(of(() => ({ isOut: true })), inFirst, 'where no other curve lies on one of them');
   const beside = [['0', 310, 158], ['1', 310, 170], ['2', 310, 182], ['3', 310, 194]];
   assert.deepEqual(of(() => ({})), beside, 'not if half of those that meet have none of their own');
@@ -205,8 +205,8 @@ test('curves that leave the plot or meet at its edge have their labels in one co
   assert.deepEqual(of((at) => ({ y: 40 + 20 * at })), [['0', 310, 40], ['1', 310, 60], ['2', 310, 80], ['3', 310, 100]], 'their ends tell which is which');
   assert.deepEqual(placedLabels([{ text: '0', x: 300, y: 200, curves: [0] }], 300, 200, undefined, columns).map(({ left }) => left), [310], 'one curve meets no other');
   columns.forEach(({ heights }) => heights.splice(4));
-  assert.deepEqual(of(() => ({})), [['0', 116.5, 20], ['1', 116.5, 60], ['2, 3', 106, 94]], 'most labels, then the flattest curves');
-  assert.deepEqual(of(() => ({}), (_end, left) => left < 150).map(([, left]) => left), [176.5, 176.5, 166], 'where they cover no other curve');
+  assert.deepEqual(of(() => ({})), [['0', 116.5, 20], ['1', 116.5, 60], ['2, 3', 110, 94]], 'most labels, then the flattest curves');
+  assert.deepEqual(of(() => ({}), (_end, left) => left < 150).map(([, left]) => left), [176.5, 176.5, 170], 'where they cover no other curve');
 });
 
 test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {

@@ -9,11 +9,12 @@ const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of its digits above and below their middle, of a character, and between an end and a label beside the
-// plot, where a line joins those that are apart.
+// Pixels of a line, of its digits above and below their middle, of a character, that a comma and a space have less, and between an
+// end and a label beside the plot, where a line joins those that are apart.
 const LINE = 12;
 const HALF = 4.5;
 const CHARACTER = 7;
+const NARROW = 8;
 const GAP = 10;
 const JOINED = 4;
 // Pixels between an end within the plot and its label, at its height and above or below it.
@@ -147,7 +148,7 @@ interface Layout<T> {
   covers: Covers<T>;
 }
 
-const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length;
+const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length - NARROW * (text.split(', ').length - 1);
 
 // Pixels between a label's text and a point.
 const distance = (label: Label, { x, y }: Point): number =>
@@ -224,26 +225,43 @@ function bundles<T extends End>(ends: readonly T[]): T[] {
   return runs.map((run) => ({ ...joined(...run), y: run.reduce((sum, { y }) => sum + y, 0) / run.length }));
 }
 
+// The label of joined ends on their curves at a column.
+const onCurves = <T extends End>(end: T, x: number, y: number): T & Label => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false });
+
 // Labels on these curves at one place of the x axis: at the last with most labels, room between them and the flattest curves.
-// They may cover each other's curves. Empty if there is none where each label is free otherwise and no other curve lies on one
-// of these.
+// Empty if other curves lie on one of these everywhere, or there is no place for a label.
 function inColumn<T extends End>(ends: readonly T[], columns: readonly Column[], layout: Layout<T>): (T & Label)[] {
   const own = ends.flatMap(({ curves = [] }) => curves);
-  const heightAt = (at: number, { curves = [] }: T): number | undefined => columns[at]?.heights[curves[0] ?? -1];
-  const isAlone = (heights: Column['heights'], at: number): boolean => heights.every((height, curve) => height === undefined || own.includes(curve) || Math.abs(height - at) > LYING);
+  const heightAt = (at: number, curve: number): number | undefined => columns[at]?.heights[curve];
+  const steepnessAt = (at: number, curves: readonly number[]): number =>
+    Math.max(FLAT, ...curves.map((curve) => Math.abs((heightAt(at + 1, curve) ?? Infinity) - (heightAt(at - 1, curve) ?? -Infinity))));
+  const isAlone = (heights: Column['heights'], height: number): boolean => heights.every((other, curve) => other === undefined || own.includes(curve) || Math.abs(other - height) > LYING);
   const tried = columns.flatMap(({ x, heights }, at) => {
     const here = ends.flatMap((end) => {
-      const y = heightAt(at, end);
-      return y === undefined || !isAlone(heights, y) ? [] : [{ ...end, x, y }];
+      const y = heightAt(at, end.curves?.[0] ?? -1);
+      return y === undefined || !isAlone(heights, y) ? [] : [{ ...end, y }];
     });
     if (here.length < ends.length) return [];
-    const labels = bundles(here).map((end) => ({ ...end, left: x - lengthOf(end) / 2, middle: end.y, isJoined: false }));
+    const labels = bundles(here).map((end) => onCurves(end, x, end.y));
     if (!labels.every((label) => isFree(layout, { ...label, curves: own }, HALF))) return [];
     const room = Math.min(2 * LINE, ...labels.map(({ y }, place) => y - (labels[place - 1]?.y ?? -Infinity)));
-    const steepness = Math.max(FLAT, ...ends.map((end) => Math.abs((heightAt(at + 1, end) ?? Infinity) - (heightAt(at - 1, end) ?? -Infinity))));
-    return [{ labels, room, steepness, x }];
+    return [{ labels, room, steepness: steepnessAt(at, own), x }];
   });
-  return tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0]?.labels ?? [];
+  const best = tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0]?.labels ?? [];
+  // A label that covers the next curve moves along its own ones, to where they are flattest.
+  const flattest = (curves: readonly number[]): number[] => [...columns.keys()].sort((a, b) => steepnessAt(a, curves) - steepnessAt(b, curves) || b - a);
+  return best.reduce<(T & Label)[]>((labels, label) => {
+    const { curves = [] } = label;
+    const others = { ...layout, placed: [...layout.placed, ...labels.filter((one) => one !== label)] };
+    if (isFree(others, label, HALF)) return labels;
+    const places = flattest(curves).flatMap((at) => {
+      const all = curves.map((curve) => heightAt(at, curve)).filter((height) => height !== undefined);
+      const isBundle = all.length === curves.length && Math.max(...all) - Math.min(...all) < 2 * HALF * curves.length;
+      return isBundle ? [onCurves(label, columns[at]?.x ?? 0, all.reduce((sum, one) => sum + one, 0) / all.length)] : [];
+    });
+    const moved = places.find((one) => isFree(others, one, HALF));
+    return moved ? labels.map((one) => (one === label ? moved : one)) : labels;
+  }, best);
 }
 
 // Labels beside the plot for curves that reach its right edge in sight; or in a column, if one has left the plot, or if all meet
@@ -334,6 +352,23 @@ function columnsOf(plot: uPlot, series: readonly number[]): Column[] {
   return places.map((place) => ({ x: plot.valToPos(plot.data[0][place] ?? 0, 'x'), heights: series.map((one) => heightOf(plot.data[one]?.[place])) }));
 }
 
+// Draws the text of a label: with a rim, and on its curve over a gap of that.
+function drawText(ctx: CanvasRenderingContext2D, label: Label, rim: string): void {
+  const width = ctx.measureText(label.text).width;
+  ctx.fillStyle = rim;
+  if (!label.isJoined && label.middle === label.y && label.x > label.left && label.x < label.left + width) ctx.fillRect(label.left - 1, label.middle - LINE / 2, width + 2, LINE);
+  ctx.strokeStyle = rim;
+  ctx.lineWidth = 3;
+  ctx.strokeText(label.text, label.left, label.middle);
+  let left = label.left;
+  for (const [at, { text, color }] of (label.names ?? []).entries()) {
+    const part = at + 1 < (label.names?.length ?? 0) ? `${text}, ` : text;
+    ctx.fillStyle = color;
+    ctx.fillText(part, left, label.middle);
+    left += ctx.measureText(part).width;
+  }
+}
+
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
 // `tags` and `colors` are by place.
 export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
@@ -345,12 +380,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     return end ? [{ ...end, ...name, names: [name], at: at + 1, place, group, alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
-  // While a curve is pointed at, the other ones have labels only beside the plot, and it is first to have one.
-  const loudest = Math.max(...found.map(({ alpha }) => alpha));
-  const isQuiet = ({ alpha }: { alpha: number }): boolean => alpha < loudest;
-  const ends = labeled(found);
-  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && end.x >= width - EDGE)].map((end, curve) => ({ ...end, curves: [curve] }));
-  const series = shown.map(({ at }) => at);
+  const ends = labeled(found).map((end, curve) => ({ ...end, curves: [curve] }));
+  const series = ends.map(({ at }) => at);
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -368,7 +399,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   // Beside the plot is the room of single ids; curves that have left the plot have no label there.
   const besideRoom = width - EDGE;
   const longest = Math.max(...tags.map(({ length }) => length));
-  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
+  const named = merged(ends, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
   const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel, series), columnsOf(plot, series));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
@@ -381,16 +412,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
       ctx.lineTo(label.left > label.x ? label.left - 1 : label.left + ctx.measureText(label.text).width + 1, label.middle);
       ctx.stroke();
     }
-    ctx.strokeStyle = rim;
-    ctx.lineWidth = 3;
-    ctx.strokeText(label.text, label.left, label.middle);
-    let left = label.left;
-    for (const [at, { text, color }] of label.names.entries()) {
-      const part = at + 1 < label.names.length ? `${text}, ` : text;
-      ctx.fillStyle = color;
-      ctx.fillText(part, left, label.middle);
-      left += ctx.measureText(part).width;
-    }
+    drawText(ctx, label, rim);
   }
   ctx.restore();
 }
