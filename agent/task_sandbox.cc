@@ -226,7 +226,7 @@ Status add_storage(const std::string& experiment_config, const TaskDir& dir, con
   return {};
 }
 
-/// What the sandbox shows at `path` before the mount `number`, and where that is on the machine.
+/// The file or directory that the sandbox shows before a mount, and its place on the machine.
 struct Below {
   std::string shown, real;
 };

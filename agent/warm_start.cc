@@ -31,7 +31,7 @@ WarmStart::WarmStart(std::string program, std::string socket, std::vector<std::s
     : program_(std::move(program)),
       socket_(std::move(socket)),
       environment_(load_environment(std::move(environment))) {
-  // Of an earlier agent; nothing listens there any more.
+  // An earlier agent's; nothing listens there any more.
   (void)remove_tree(socket_);
 }
 

@@ -62,7 +62,7 @@ class GpuMonitor {
   const std::string file_;
   const std::vector<std::string> check_;
   const Sinks sinks_;
-  // Of the thread, by slot: rules, and the condition that was reported last.
+  // The thread's, by slot: rules, and the condition that was reported last.
   std::vector<GpuRules> rules_;
   std::vector<std::string> conditions_;
   Event stop_;

@@ -144,7 +144,7 @@ Status make_precompiled_header(const Recipe& recipe, const std::string& models_d
   if (!lock) return tl::unexpected(lock.error());
   // Its former holder may have made the header.
   if (path_exists(entry)) return {};
-  const Status made = compile_header(recipe, models_dir, entry, deadline, stop);
+  Status made = compile_header(recipe, models_dir, entry, deadline, stop);
   (void)remove_tree(entry + ".lock");
   return made;
 }

@@ -1,6 +1,7 @@
-// Text that was typed and not yet saved: kept in this tab, so that neither a reload nor the end of the session loses it.
+// Text that was typed and not yet saved: kept in this tab until the user signs out, so that neither a reload nor a session that
+// expires loses it.
 import { useSignal } from '@preact/signals';
-import { user } from './session';
+import { UNSAVED, user } from './session';
 
 export interface Draft {
   text: string | undefined; // undefined: nothing is unsaved
@@ -29,7 +30,7 @@ function read(stored: string | null | undefined): Typed | undefined {
 // The draft of the signed-in user for `place`, for example "experiments/7 notes". A component that changes to another
 // place needs a `key`.
 export function useDraft(place: string): Draft {
-  const key = `det.draft ${user.value?.id ?? ''} ${place}`;
+  const key = `${UNSAVED} ${user.value?.id ?? ''} ${place}`;
   const typed = useSignal(read(stored(() => sessionStorage.getItem(key))));
   const keep = (now: Typed): void => {
     typed.value = now;

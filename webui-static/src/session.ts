@@ -7,6 +7,8 @@ import { backoff, events } from './events';
 import type { User } from './wire';
 
 const KEY = 'det.user';
+// Start of the keys of session storage with text that was typed and not yet saved.
+export const UNSAVED = 'det.draft';
 
 // Parses the remembered user; undefined if there is none.
 export function readUser(text: string | null): User | undefined {
@@ -70,6 +72,15 @@ export async function signIn(name: string, password: string): Promise<void> {
   user.value = found;
 }
 
+function dropUnsaved(): void {
+  try {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(UNSAVED)) sessionStorage.removeItem(key);
+  } catch {
+    // Session storage is disabled: nothing was kept.
+  }
+}
+
+// Ends the session. Nothing that the user typed stays in this tab, unlike at the end of a session that expired.
 export async function signOut(): Promise<void> {
   try {
     await api.logout();
@@ -77,6 +88,7 @@ export async function signOut(): Promise<void> {
     // A session that has already ended counts as signed out.
     if (!(cause instanceof api.ApiError && cause.status === 401)) throw cause;
   }
+  dropUnsaved();
   user.value = null;
 }
 

@@ -172,6 +172,22 @@ export const bulkActions = [
     },
   ],
   [
+    'signing out drops what was typed and not saved',
+    async () => {
+      await open('experiments/1?tab=notes');
+      await page.getByRole('button', { name: 'Edit notes' }).click();
+      await page.getByLabel('Notes, in Markdown').fill('a private thought');
+      assert.ok((await page.evaluate(() => JSON.stringify(sessionStorage))).includes('a private thought'));
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL('**/det/login*');
+      assert.ok(!(await page.evaluate(() => JSON.stringify(sessionStorage))).includes('a private thought'));
+      await signIn(cluster.password);
+      await page.waitForURL((url) => !url.pathname.endsWith('/login'));
+      await open('experiments/1?tab=notes');
+      await page.getByRole('button', { name: 'Edit notes' }).waitFor();
+    },
+  ],
+  [
     'notes that someone else saved meanwhile are shown before they are replaced',
     async () => {
       await open('experiments/1?tab=notes');

@@ -171,20 +171,42 @@ test('labels of ends in a row are in their order, and each is closest to its own
 });
 
 test('a label without a place at its end is on its curve, where it covers no other label and no other curve', () => {
-  const along = () => [{ x: 2, y: 50 }, { x: 200, y: 50 }, { x: 100, y: 60 }, { x: 50, y: 70 }];
+  const columns = [[50, 70], [100, 60], [200, 50], [2, 50]].map(([x = 0, y = 0]) => ({ x, heights: [y] }));
   const of = (ends: { text: string; x: number; y: number; isOut?: boolean }[], covers?: (end: unknown, left: number, right: number, top: number, bottom: number) => boolean) =>
-    placedLabels(ends, 300, 200, covers, along).map(({ text, left, middle, isJoined }) => [text, left + 3.5, middle, isJoined]);
+    placedLabels(ends.map((end) => ({ ...end, curves: [0] })), 300, 200, covers, columns).map(({ text, left, middle, isJoined }) => [text, left + 3.5, middle, isJoined]);
   // The first point is too near the edge for its text.
   assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }]), [['1', 200, 50, false]]);
   assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], (_end, left) => left > 150), [['1', 100, 60, false]]);
   const out = Array.from({ length: 4 }, (_, at) => ({ text: `${at}`, x: 200, y: 200, isOut: true }));
-  assert.deepEqual(placedLabels([{ text: '1', x: 200, y: 200, isOut: true }], 300, 200, undefined, () => [{ x: 50, y: 204 }, { x: 302, y: 90 }]), [], 'points out of sight');
+  const unseen = [{ x: 50, heights: [204] }, { x: 302, heights: [90] }];
+  assert.deepEqual(placedLabels([{ text: '1', x: 200, y: 200, isOut: true, curves: [0] }], 300, 200, undefined, unseen), [], 'points out of sight');
   const isHigh = (_end: unknown, _left: number, _right: number, top: number, bottom: number): boolean => bottom - top > 10;
   const onCurves = [['0', 200, 50, false], ['1', 100, 60, false], ['2', 50, 70, false]];
   assert.deepEqual(of(out), [...onCurves, ['3', 19.5, 36, true]], 'the last one is aside, with a line to a point of its curve');
-  assert.deepEqual(of(out.map((end) => ({ ...end, x: 298 }))), [...onCurves, ['3', 19.5, 36, true]], 'also those of curves to the right edge');
   assert.deepEqual(of([{ text: '1', x: 100, y: 80 }], isHigh), [['1', 200, 50, false]], 'curves of others at its end');
   assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), [['1', 19.5, 36, true]], 'over curves of others, if these are everywhere');
+});
+
+test('curves that leave the plot or meet at its edge have their labels in one column, close ones a common label', () => {
+  const columns = [
+    { x: 60, heights: [20, 26, 90, 98, 150] },
+    { x: 120, heights: [20, 60, 90, 98, 99] },
+    { x: 180, heights: [20, 60, 90, 98, 98] },
+    { x: 240, heights: [150, 160, 162, 164, undefined] },
+  ];
+  type Covers = (end: unknown, left: number) => boolean;
+  const of = (change: (at: number) => object, covers?: Covers) =>
+    placedLabels([0, 1, 2, 3].map((at) => ({ text: `${at}`, x: 300, y: 200, curves: [at], ...change(at) })), 300, 200, covers, columns).map(({ text, left, middle }) => [text, left, middle]);
+  const inFirst = [['0, 1', 50, 23], ['2, 3', 50, 94]];
+  assert.deepEqual(of(() => ({ isOut: true })), inFirst, 'where no other curve lies on one of them');
+  const beside = [['0', 310, 158], ['1', 310, 170], ['2', 310, 182], ['3', 310, 194]];
+  assert.deepEqual(of(() => ({})), beside, 'not if half of those that meet have none of their own');
+  assert.deepEqual(of((at) => ({ y: at === 1 ? 200 : 120, isOut: at === 1 })), inFirst, 'one has left the plot');
+  assert.deepEqual(of((at) => ({ y: 40 + 20 * at })), [['0', 310, 40], ['1', 310, 60], ['2', 310, 80], ['3', 310, 100]], 'their ends tell which is which');
+  assert.deepEqual(placedLabels([{ text: '0', x: 300, y: 200, curves: [0] }], 300, 200, undefined, columns).map(({ left }) => left), [310], 'one curve meets no other');
+  columns.forEach(({ heights }) => heights.splice(4));
+  assert.deepEqual(of(() => ({})), [['0', 116.5, 20], ['1', 116.5, 60], ['2, 3', 110, 94]], 'most labels, then the flattest curves');
+  assert.deepEqual(of(() => ({}), (_end, left) => left < 150).map(([, left]) => left), [176.5, 176.5, 170], 'where they cover no other curve');
 });
 
 test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {
@@ -231,7 +253,7 @@ test('curves that lie on each other have one label, where there is room for it',
     { text: '5', x: 100, y: 200, before: 20 },
     { text: '4', x: 100, y: 200.5, before: 50 },
   ];
-  assert.deepEqual(merged(ends, () => true).map(({ text, y }) => [text, y]), [['3, 4', 200.5], ['5', 200]]);
+  assert.deepEqual(merged(ends, () => true).map(({ text, y }) => [text, y]), [['3, 4', 200], ['5', 200]]);
   assert.deepEqual(merged(ends, () => false), ends);
   const named = ends.map((end) => ({ ...end, names: [{ text: end.text, color: `color of ${end.text}` }] }));
   assert.deepEqual(merged(named, () => true)[0]?.names.map(({ color }) => color), ['color of 3', 'color of 4'], 'each id has its color');

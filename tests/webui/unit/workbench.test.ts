@@ -46,7 +46,7 @@ test('a group by a hyperparameter says how many searches are in it by their best
   assert.equal(text([search, search, single]), 'mean of 3 (2 searches)');
   assert.equal(text([search]), '1 (one search)');
   assert.equal(text([search, single], true, false), 'mean of 2');
-  assert.equal(text([search, single], false), '2');
+  assert.equal(text([search, single], false), '×2');
 });
 
 test('a row of a group has the range of a hyperparameter, and room for it', () => {

@@ -4,7 +4,7 @@ import { useQuery } from '../address';
 import { counted, digits, metric } from '../format';
 import type { ChartProps } from './plot';
 import type { Focus } from './focus';
-import { coinciding, isBanded, isBelow, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
+import { areEqual, coinciding, isBanded, isBelow, isOfOne, judged, keyedGroups, lastOf, placeOfBest, styleOf, type Style } from './facts';
 import { PanelTools } from './PanelTools';
 import { onPhone } from '../phone';
 import { onAxis, titleOf, type Panel, type Series } from './series';
@@ -130,7 +130,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         )}
         {same.length > 0 && (
           <span title={`Drawn over each other, as far as they reach:\n${same.map((set) => set.map(({ label }) => label).join('\n')).join('\n\n')}`}>
-            {same.map((set) => coincidingText(set, having, isBanded(panel) ? 'means' : 'curves', tags)).join(' and ')} coincide
+            {same.map((set) => coincidingText(set, having, isBanded(panel) ? 'means' : 'curves', tags)).join(' and ')} {same.every(areEqual) ? 'coincide' : 'nearly coincide'}
           </span>
         )}
       </span>

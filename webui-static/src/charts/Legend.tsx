@@ -104,11 +104,20 @@ export interface GroupKeyProps {
   few: boolean; // their runs are drawn instead of bands
 }
 
+// Whether the band around a mean ends at the least or largest value of the runs somewhere.
+const isAsymmetric = ({ y, low = [], high = [] }: Panel['series'][number]): boolean =>
+  y.some((mean, at) => {
+    const [below, above] = [(mean ?? 0) - (low[at] ?? NaN), (high[at] ?? NaN) - (mean ?? 0)];
+    return Math.abs(above - below) > 0.01 * Math.max(above, below);
+  });
+
 // The styles of the lines of groups: "thick: mean · thin: single runs · dotted: mean of training".
 export function groupNote(panels: readonly Panel[], few: boolean): string {
   const isDashed = panels.some(({ series }) => series.some(({ isPartial }) => isPartial));
   const isDotted = panels.some((panel) => panel.series.some(({ group }) => group === 'training' && !isLoud(styleOf(panel, group))));
-  return [few ? 'thick: mean · thin: single runs' : 'mean ± standard deviation', isDotted ? 'dotted: mean of training' : '', isDashed ? 'dashed: not of all runs' : ''].filter(Boolean).join(' · ');
+  const isCut = panels.some(({ series }) => series.some(isAsymmetric));
+  const band = `mean ± standard deviation${isCut ? ', within the range of the runs' : ''}`;
+  return [few ? 'thick: mean · thin: single runs' : band, isDotted ? 'dotted: mean of training' : '', isDashed ? 'dashed: not of all runs' : ''].filter(Boolean).join(' · ');
 }
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.

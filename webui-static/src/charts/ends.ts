@@ -9,23 +9,30 @@ const MAX_CHARACTERS = 8;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
-// Pixels of a line, of its digits above and below their middle, of a character, and between an end and a label beside the
-// plot, where a line joins those that are apart.
+// Pixels of a line, of its digits above and below their middle, of a character, that a comma and a space have less, and between an
+// end and a label beside the plot, where a line joins those that are apart.
 const LINE = 12;
 const HALF = 4.5;
 const CHARACTER = 7;
+const NARROW = 8;
 const GAP = 10;
 const JOINED = 4;
 // Pixels between an end within the plot and its label, at its height and above or below it.
 const CLOSE = 7;
 const CLOSER = 3;
 const DIAGONAL = 12;
+// Pixels between labels in a row, at least.
+const BETWEEN = 4;
 // Pixels, right and down, between a point of a curve and a label that a line joins with it.
 const ASIDE = 14;
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
 const LYING = 1;
+// Curves that end this close to each other, in pixels, meet.
+const MEETING = 2;
+// Curves that change by this much, in pixels, from the column before to that after are flat.
+const FLAT = 2;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
 // More than the x of any end.
@@ -46,6 +53,13 @@ export interface End extends Point {
   names?: readonly { text: string; color: string }[]; // of the curves that end here: the parts of `text`
   before?: number; // where the curve was earlier; orders ends at the same place
   isOut?: boolean; // above or below the plot, at whose edge `y` is then
+  curves?: readonly number[]; // in columns: that of the end, and those that end with it
+}
+
+// The heights of the curves with labels at a place of the x axis, undefined where a curve has none.
+export interface Column {
+  x: number;
+  heights: readonly (number | undefined)[];
 }
 
 export interface Label extends End {
@@ -101,14 +115,24 @@ export function spread(heights: readonly number[], height: number): number[] {
   return blocks.flatMap((block) => Array.from({ length: block.count }, (_, at) => top(block) + (at + 0.5) * LINE));
 }
 
-// Ends at one point of curves that lie on each other have one label, "3, 4", each id in its color. `fits`: whether there is
-// room for its text.
+// One end for several, "3, 4", at the place of the first, each id in its color.
+function joined<T extends End>(first: T, ...others: readonly T[]): T {
+  const all = [first, ...others];
+  return {
+    ...first,
+    text: all.map(({ text }) => text).join(', '),
+    names: all.flatMap(({ names = [] }) => names),
+    curves: all.flatMap(({ curves = [] }) => curves),
+  };
+}
+
+// Ends at one point of curves that lie on each other have one label. `fits`: whether there is room for its text.
 export function merged<T extends End>(ends: readonly T[], fits: (end: T) => boolean): T[] {
   const isSame = (a: T, b: T): boolean => [a.x - b.x, a.y - b.y, (a.before ?? a.y) - (b.before ?? b.y)].every((apart) => Math.abs(apart) <= LYING);
   return ends.reduce<T[]>((found, end) => {
-    const at = found.findIndex((one) => isSame(one, end));
-    const joint = { ...end, text: `${found[at]?.text}, ${end.text}`, names: [...(found[at]?.names ?? []), ...(end.names ?? [])] };
-    return at >= 0 && fits(joint) ? found.map((one, place) => (place === at ? joint : one)) : [...found, end];
+    const same = found.find((one) => isSame(one, end));
+    const joint = same && joined(same, end);
+    return joint && fits(joint) ? found.map((one) => (one === same ? joint : one)) : [...found, end];
   }, []);
 }
 
@@ -124,7 +148,7 @@ interface Layout<T> {
   covers: Covers<T>;
 }
 
-const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length;
+const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length - NARROW * (text.split(', ').length - 1);
 
 // Pixels between a label's text and a point.
 const distance = (label: Label, { x, y }: Point): number =>
@@ -135,7 +159,7 @@ const distance = (label: Label, { x, y }: Point): number =>
 function isFree<T extends End>({ placed, dots, width, height, covers }: Layout<T>, label: T & Label, half: number): boolean {
   const right = label.left + lengthOf(label);
   const isWithin = label.left >= 0 && right <= width && label.middle >= LINE / 2 && label.middle <= height - LINE / 2;
-  const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right && label.left <= other.left + lengthOf(other);
+  const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right + BETWEEN && label.left <= other.left + lengthOf(other) + BETWEEN;
   // A label on a curve has no distance to it.
   const isOwn = dots.every((dot) => dot.text === label.text || distance(label, dot) >= Math.max(END_DOT, distance(label, label)));
   return isWithin && isOwn && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
@@ -170,34 +194,105 @@ const placesAside = <T extends End>(end: T, points: readonly Point[]): (T & Labe
     [-ASIDE, ASIDE].flatMap((down) => [x + ASIDE, x - ASIDE - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
   );
 
-// Labels beside the plot for curves that reach its right edge in sight. The others have theirs close to their ends, or on
-// their curves at one of the points of `along`, where they cover neither another label nor the curve of another trial: it would
-// name that one. Without such a place, curves that end within the plot have it over other curves, because the dot at the end
-// tells whose it is; those that have left the plot have it aside, with a line to such a point. The ends farthest to the right
-// come first, so that labels of ends in a row are in their order.
+// The label of a curve that ends within the plot or has left it.
+function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layout<T>): (T & Label) | undefined {
+  const heights = columns.map((column) => column.heights);
+  const own = end.curves?.[0] ?? -1;
+  const points = clearest(heights, own, !end.isOut)
+    .map((at) => ({ x: columns[at]?.x ?? 0, y: heights[at]?.[own] ?? 0 }))
+    .filter(({ x, y }) => x >= 0 && x <= layout.width && y >= 0 && y <= layout.height);
+  const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
+  const close = end.isOut ? [] : closePlaces(end);
+  const aside = end.isOut ? placesAside(end, points) : [];
+  const overCurves = { ...layout, covers: () => false };
+  return (
+    close.find((one) => isFree(layout, one, LINE / 2)) ??
+    [...onCurve, ...aside].find((one) => isFree(layout, one, HALF)) ??
+    [...close, ...aside].find((one) => isFree(overCurves, one, HALF))
+  );
+}
+
+// Ends of curves as they are at a column, from top to bottom; those within the height of digits of the next one are joined.
+function bundles<T extends End>(ends: readonly T[]): T[] {
+  const runs: [T, ...T[]][] = [];
+  let last = -Infinity;
+  for (const end of [...ends].sort((a, b) => a.y - b.y)) {
+    const run = runs[runs.length - 1];
+    if (run && end.y - last < 2 * HALF) run.push(end);
+    else runs.push([end]);
+    last = end.y;
+  }
+  return runs.map((run) => ({ ...joined(...run), y: run.reduce((sum, { y }) => sum + y, 0) / run.length }));
+}
+
+// The label of joined ends on their curves at a column.
+const onCurves = <T extends End>(end: T, x: number, y: number): T & Label => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false });
+
+// Labels on these curves at one place of the x axis: at the last with most labels, room between them and the flattest curves.
+// Empty if other curves lie on one of these everywhere, or there is no place for a label.
+function inColumn<T extends End>(ends: readonly T[], columns: readonly Column[], layout: Layout<T>): (T & Label)[] {
+  const own = ends.flatMap(({ curves = [] }) => curves);
+  const heightAt = (at: number, curve: number): number | undefined => columns[at]?.heights[curve];
+  const steepnessAt = (at: number, curves: readonly number[]): number =>
+    Math.max(FLAT, ...curves.map((curve) => Math.abs((heightAt(at + 1, curve) ?? Infinity) - (heightAt(at - 1, curve) ?? -Infinity))));
+  const isAlone = (heights: Column['heights'], height: number): boolean => heights.every((other, curve) => other === undefined || own.includes(curve) || Math.abs(other - height) > LYING);
+  const tried = columns.flatMap(({ x, heights }, at) => {
+    const here = ends.flatMap((end) => {
+      const y = heightAt(at, end.curves?.[0] ?? -1);
+      return y === undefined || !isAlone(heights, y) ? [] : [{ ...end, y }];
+    });
+    if (here.length < ends.length) return [];
+    const labels = bundles(here).map((end) => onCurves(end, x, end.y));
+    if (!labels.every((label) => isFree(layout, { ...label, curves: own }, HALF))) return [];
+    const room = Math.min(2 * LINE, ...labels.map(({ y }, place) => y - (labels[place - 1]?.y ?? -Infinity)));
+    return [{ labels, room, steepness: steepnessAt(at, own), x }];
+  });
+  const best = tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0]?.labels ?? [];
+  // A label that covers the next curve moves along its own ones, to where they are flattest.
+  const flattest = (curves: readonly number[]): number[] => [...columns.keys()].sort((a, b) => steepnessAt(a, curves) - steepnessAt(b, curves) || b - a);
+  return best.reduce<(T & Label)[]>((labels, label) => {
+    const { curves = [] } = label;
+    const others = { ...layout, placed: [...layout.placed, ...labels.filter((one) => one !== label)] };
+    if (isFree(others, label, HALF)) return labels;
+    const places = flattest(curves).flatMap((at) => {
+      const all = curves.map((curve) => heightAt(at, curve)).filter((height) => height !== undefined);
+      const isBundle = all.length === curves.length && Math.max(...all) - Math.min(...all) < 2 * HALF * curves.length;
+      return isBundle ? [onCurves(label, columns[at]?.x ?? 0, all.reduce((sum, one) => sum + one, 0) / all.length)] : [];
+    });
+    const moved = places.find((one) => isFree(others, one, HALF));
+    return moved ? labels.map((one) => (one === label ? moved : one)) : labels;
+  }, best);
+}
+
+// Labels beside the plot for curves that reach its right edge in sight; or in a column, if one has left the plot, or if all meet
+// at the edge and there are more labels than half of them in the column. The others have theirs close to their ends, or on their
+// curves at one of the columns, where they cover neither another label nor the curve of another trial: it would name that one.
+// Without such a place, curves that end within the plot have it over other curves, because the dot at the end tells whose it is;
+// those that have left the plot have it aside, with a line to such a point. The ends farthest to the right come first, so that
+// labels of ends in a row are in their order.
 export function placedLabels<T extends End>(
   ends: readonly T[],
   width: number,
   height: number,
   covers: Covers<T> = () => false,
-  along: (end: T) => readonly Point[] = () => [],
+  columns: readonly Column[] = [],
 ): (T & Label)[] {
   const isAtEdge = ({ x }: T): boolean => x >= width - EDGE;
-  const beside = ends.filter((end) => isAtEdge(end) && !end.isOut);
-  const layout: Layout<T> = { placed: [], dots: ends.filter((end) => !isAtEdge(end) && !end.isOut), width, height, covers };
-  for (const end of ends.filter((one) => !beside.includes(one)).sort((a, b) => b.x - a.x)) {
-    const points = along(end).filter(({ x, y }) => x >= 0 && x <= width && y >= 0 && y <= height);
-    const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
-    const close = end.isOut ? [] : closePlaces(end);
-    const aside = end.isOut ? placesAside(end, points) : [];
-    const overCurves = { ...layout, covers: () => false };
-    const label =
-      close.find((one) => isFree(layout, one, LINE / 2)) ??
-      [...onCurve, ...aside].find((one) => isFree(layout, one, HALF)) ??
-      [...close, ...aside].find((one) => isFree(overCurves, one, HALF));
-    if (label) layout.placed.push(label);
-  }
-  return [...besidePlot(beside, width, height), ...layout.placed];
+  const [last, within] = [ends.filter(isAtEdge), ends.filter((end) => !isAtEdge(end))];
+  const layout: Layout<T> = { placed: [], dots: within.filter(({ isOut }) => !isOut), width, height, covers };
+  const place = (some: readonly T[]): void => {
+    for (const end of [...some].sort((a, b) => b.x - a.x)) {
+      const label = placeOf(end, columns, layout);
+      if (label) layout.placed.push(label);
+    }
+  };
+  place(within);
+  const hasLeft = last.some(({ isOut }) => isOut);
+  const meet = last.length > 1 && Math.max(...last.map(({ y }) => y)) - Math.min(...last.map(({ y }) => y)) <= MEETING;
+  const column = hasLeft || meet ? inColumn(last, columns, layout) : [];
+  if (column.length > (hasLeft ? 0 : last.length / 2)) return [...column, ...layout.placed];
+  place(last.filter(({ isOut }) => isOut));
+  return [...besidePlot(last.filter(({ isOut }) => !isOut), width, height), ...layout.placed];
 }
 
 // Whether a curve with these heights, in the order of x, has a part within low..high. Undefined ones are passed over.
@@ -212,16 +307,18 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
 }
 
 // Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it, and those that lie on its own.
-function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>): Covers<{ place: number; at: number }> {
+// `series` are the indices of the curves in columns.
+function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>, series: readonly number[]): Covers<{ at: number; curves?: readonly number[] }> {
   const loud = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) ? [{ place, values: plot.data[at + 1] }] : []));
   return (end, left, right, top, bottom) => {
+    const places = (end.curves ?? []).map((curve) => panel.series[(series[curve] ?? 0) - 1]?.place);
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
     const [high, low] = [plot.posToVal(top, 'y'), plot.posToVal(bottom, 'y')];
     const inBox = (values: uPlot.AlignedData[number] | undefined): (number | null | undefined)[] => Array.prototype.slice.call(values, from, to + 1);
     const own = inBox(plot.data[end.at]);
     const liesOn = (values: readonly (number | null | undefined)[]): boolean =>
       values.every((value, at) => (value == null) === (own[at] == null) && Math.abs(plot.valToPos(value ?? 1, 'y') - plot.valToPos(own[at] ?? 1, 'y')) <= LYING);
-    return loud.some(({ place, values }) => place !== end.place && passes(inBox(values), low, high) && !liesOn(inBox(values)));
+    return loud.some(({ place, values }) => !places.includes(place) && passes(inBox(values), low, high) && !liesOn(inBox(values)));
   };
 }
 
@@ -247,15 +344,29 @@ function endOf(plot: uPlot, at: number): { x: number; y: number; before: number;
 // Places of the x axis where a label on a curve is tried.
 const LOOKED_AT = 60;
 
-// The points of a curve where its label may be, for placedLabels(); `series` are the indices of the curves with labels.
-function pointsAlong(plot: uPlot, series: readonly number[]): (end: { at: number; isOut?: boolean }) => Point[] {
+// The heights of the series with these indices at places over the width of the plot.
+function columnsOf(plot: uPlot, series: readonly number[]): Column[] {
   const [from, to] = plot.series[0]?.idxs ?? [0, 0];
   const places = [...new Set(Array.from({ length: LOOKED_AT }, (_, at) => from + Math.round(((to - from) * at) / LOOKED_AT)))];
-  const heights = places.map((place) => series.map((one) => plot.data[one]?.[place]).map((value) => (value == null ? undefined : plot.valToPos(value, 'y'))));
-  return ({ at, isOut = false }) => {
-    const own = series.indexOf(at);
-    return clearest(heights, own, !isOut).map((column) => ({ x: plot.valToPos(plot.data[0][places[column] ?? 0] ?? 0, 'x'), y: heights[column]?.[own] ?? 0 }));
-  };
+  const heightOf = (value: number | null | undefined): number | undefined => (value == null ? undefined : plot.valToPos(value, 'y'));
+  return places.map((place) => ({ x: plot.valToPos(plot.data[0][place] ?? 0, 'x'), heights: series.map((one) => heightOf(plot.data[one]?.[place])) }));
+}
+
+// Draws the text of a label: with a rim, and on its curve over a gap of that.
+function drawText(ctx: CanvasRenderingContext2D, label: Label, rim: string): void {
+  const width = ctx.measureText(label.text).width;
+  ctx.fillStyle = rim;
+  if (!label.isJoined && label.middle === label.y && label.x > label.left && label.x < label.left + width) ctx.fillRect(label.left - 1, label.middle - LINE / 2, width + 2, LINE);
+  ctx.strokeStyle = rim;
+  ctx.lineWidth = 3;
+  ctx.strokeText(label.text, label.left, label.middle);
+  let left = label.left;
+  for (const [at, { text, color }] of (label.names ?? []).entries()) {
+    const part = at + 1 < (label.names?.length ?? 0) ? `${text}, ` : text;
+    ctx.fillStyle = color;
+    ctx.fillText(part, left, label.middle);
+    left += ctx.measureText(part).width;
+  }
 }
 
 // Draws the labels of the panel's trials, with a rim in the color of the page, and the ends of curves within the plot.
@@ -269,11 +380,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
     return end ? [{ ...end, ...name, names: [name], at: at + 1, place, group, alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
-  // While a curve is pointed at, the other ones have labels only beside the plot, and it is first to have one.
-  const loudest = Math.max(...found.map(({ alpha }) => alpha));
-  const isQuiet = ({ alpha }: { alpha: number }): boolean => alpha < loudest;
-  const ends = labeled(found);
-  const shown = [...ends.filter((end) => !isQuiet(end)), ...ends.filter((end) => isQuiet(end) && end.x >= width - EDGE)];
+  const ends = labeled(found).map((end, curve) => ({ ...end, curves: [curve] }));
+  const series = ends.map(({ at }) => at);
   ctx.save();
   ctx.setTransform(ratio, 0, 0, ratio, bbox.left, bbox.top);
   ctx.font = FONT;
@@ -291,8 +399,8 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
   // Beside the plot is the room of single ids; curves that have left the plot have no label there.
   const besideRoom = width - EDGE;
   const longest = Math.max(...tags.map(({ length }) => length));
-  const named = ends.some(isQuiet) ? shown : merged(shown, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
-  const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel), pointsAlong(plot, shown.map(({ at }) => at)));
+  const named = merged(ends, ({ text, x, isOut }) => isOut || x < besideRoom || text.length <= longest);
+  const labels = placedLabels(named, width, bbox.height / ratio, coversCurve(plot, panel, series), columnsOf(plot, series));
   for (const label of labels) {
     // Curves that are not pointed at are paler than their labels.
     ctx.globalAlpha = Math.max(LEAST_ALPHA, label.alpha);
@@ -304,16 +412,7 @@ export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readon
       ctx.lineTo(label.left > label.x ? label.left - 1 : label.left + ctx.measureText(label.text).width + 1, label.middle);
       ctx.stroke();
     }
-    ctx.strokeStyle = rim;
-    ctx.lineWidth = 3;
-    ctx.strokeText(label.text, label.left, label.middle);
-    let left = label.left;
-    for (const [at, { text, color }] of label.names.entries()) {
-      const part = at + 1 < label.names.length ? `${text}, ` : text;
-      ctx.fillStyle = color;
-      ctx.fillText(part, left, label.middle);
-      left += ctx.measureText(part).width;
-    }
+    drawText(ctx, label, rim);
   }
   ctx.restore();
 }

@@ -127,6 +127,9 @@ function isHidden(hidden: Series, other: Series, near: number): boolean {
   return at.length > 0 && lying.length >= PART * at.length;
 }
 
+// Whether the curves of a set are equal as far as they reach.
+export const areEqual = ([first, ...others]: readonly Series[]): boolean => first === undefined || others.every((one) => isHidden(one, first, 0) || isHidden(first, one, 0));
+
 // The sets of curves of one group of metrics that hide each other, the largest first; none if all can be seen. `logFrom`: the
 // least value in sight of a logarithmic axis; undefined for a linear one.
 export function coinciding({ series: parts }: Pick<Panel, 'series'>, logFrom?: number): Series[][] {

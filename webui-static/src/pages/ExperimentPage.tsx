@@ -92,6 +92,14 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
         {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
+      <span class="quiet by-width">
+        by {one.username}
+        {one.endTime && (
+          <>
+            , <Time at={one.endTime} />
+          </>
+        )}
+      </span>
       {one.forkedFrom && (
         <span class="quiet">
           Forked from <a href={paths.experiment(one.forkedFrom)}>{one.forkedFrom}</a>

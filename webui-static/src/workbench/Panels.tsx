@@ -22,7 +22,7 @@ import { groupColors } from './runColors';
 import { spread, type Group } from './groups';
 import { onPhone } from '../phone';
 import type { Query } from './query';
-import type { Run, RunKind } from './runs';
+import { isSearch, type Run, type RunKind } from './runs';
 import { hasCurves, trialOf } from './selection';
 import type { Objective } from './Workbench';
 
@@ -65,14 +65,14 @@ const isOneSearch = (runs: readonly Run[]): boolean => runs.every(({ kind, exper
 // The trials of the drawn runs.
 function useTrials({ drawn, colors }: Pick<Props, 'drawn' | 'colors'>): Curve[] {
   const first = useFirstTrials(drawn);
-  const isSearch = isOneSearch(drawn);
+  const ofOne = isOneSearch(drawn);
   return drawn.flatMap((run): Curve[] => {
     const id = trialOf(run) ?? first.get(run.id);
     if (id === undefined) return [];
     const startTime = run.kind === 'trial' ? run.trial?.startTime : run.experiment.startTime;
     // The curve of a search is that of one trial.
-    const name = run.kind === 'experiment' && run.experiment.numTrials > 1 ? `${run.label} · trial ${id}` : run.label;
-    return [{ id, name, tag: String(run.id), startTime, color: colors.get(run.id) ?? '', isPaced: isSearch && run.state === 'STATE_RUNNING' }];
+    const name = isSearch(run) ? `${run.label} · trial ${id}` : run.label;
+    return [{ id, name, tag: String(run.id), startTime, color: colors.get(run.id) ?? '', isPaced: ofOne && run.state === 'STATE_RUNNING' }];
   });
 }
 

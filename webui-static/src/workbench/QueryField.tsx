@@ -133,7 +133,7 @@ export function QueryField(props: Props) {
         aria-activedescendant={at >= 0 ? `query-option-${at}` : undefined}
         aria-invalid={mistake !== undefined}
         aria-describedby={mistake ? 'query-mistake' : undefined}
-        placeholder="Filter: text, or lr < 1e-3 and state = completed"
+        placeholder="Filter: text, or lr < 1e-3"
         autoComplete="off"
         spellcheck={false}
         defaultValue={value}

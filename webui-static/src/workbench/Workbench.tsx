@@ -19,7 +19,7 @@ import { print, stateWord, withTests } from './query';
 import { RunTable } from './RunTable';
 import { useColorOf } from './runColors';
 import type { RunSource } from './sources';
-import { valueOf, type Run, type RunKind } from './runs';
+import { isSearch, valueOf, type Run, type RunKind } from './runs';
 import { MAX_DRAWN, withRows } from './selection';
 import { columnsOf, keysOf, useRows, type ViewRows } from './tableView';
 import { TableTools } from './TableTools';
@@ -170,11 +170,17 @@ interface BarProps extends Shared {
 // The row above table and charts: the title of the page, the query, and tools.
 function Bar({ kind, source, title, search, view, keys, rows, layout, shown, shadeOf, change, selects, hides, hasTools }: BarProps) {
   const { single, loaded, drawn, found, groups } = rows;
+  const groupsSearches = groups.some((group) => searchesByBest(group) > 0);
+  const hasItalics = shown !== 'panels' && keys.some((key) => key.startsWith('hp.')) && found.some(isSearch);
   return (
     <div class="workbench-bar">
       {title}
       {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}</span>}
-      {groups.some((group) => searchesByBest(group) > 0) && <span class="quiet found" title="A search counts as one run, in the group of its best trial; its other trials may have other values">searches by best trial</span>}
+      {(groupsSearches || hasItalics) && (
+        <span class={`quiet found ${groupsSearches ? '' : 'by-width'}`} title="The hyperparameters of a search, in italics, are those of its best trial, by which it counts in groups; its other trials may have other values">
+          searches by best trial
+        </span>
+      )}
       {!single && (
         <QueryField
           label={kind === 'trial' ? 'Search trials' : 'Search experiments'}

@@ -8,7 +8,7 @@ import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, percen
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
-import { experimentTitle, hasLevels, openKeys, openPrefix, shownState, valueOf, type Run, type RunKind } from './runs';
+import { experimentTitle, hasLevels, isSearch, openKeys, openPrefix, shownState, valueOf, type Run, type RunKind } from './runs';
 
 export interface Column {
   key: string; // name in addresses and in the master's API
@@ -285,7 +285,7 @@ export const aligned = (one: Column, runs: readonly Run[]): Column => {
 const ofBest =
   (cell: (run: Run) => ComponentChildren) =>
   (run: Run): ComponentChildren =>
-    run.kind === 'experiment' && run.experiment.numTrials > 1 && run.trial ? (
+    isSearch(run) && run.trial ? (
       <span class="of-best" title={`Of the best trial, ${run.trial.id}, of ${run.experiment.numTrials}`}>
         {cell(run)}
       </span>

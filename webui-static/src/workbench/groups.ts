@@ -2,7 +2,7 @@
 import { counted, grouped, metric } from '../format';
 import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
-import { isNumber, readerOf, type Run } from './runs';
+import { isNumber, isSearch, readerOf, type Run } from './runs';
 import type { Sort } from './view';
 
 export interface Group {
@@ -65,14 +65,14 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
 
 // The searches of a group whose other trials may belong to other groups.
 export const searchesByBest = ({ runs, byHyperparameter }: Pick<Group, 'runs' | 'byHyperparameter'>): number =>
-  byHyperparameter ? runs.filter(({ kind, experiment }) => kind === 'experiment' && experiment.numTrials > 1).length : 0;
+  byHyperparameter ? runs.filter(isSearch).length : 0;
 
-// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs have no number in the column of means; "12" without room for
+// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs have no number in the column of means; "×12" without room for
 // it, and "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
   const { runs } = group;
   const all = grouped(runs.length);
-  if (!hasRoom) return all;
+  if (!hasRoom) return `×${all}`;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
   const searches = searchesByBest(group);
   const more = searches === 0 ? '' : ` (${searches === 1 ? 'one search' : `${grouped(searches)} searches`})`;

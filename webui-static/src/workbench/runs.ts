@@ -16,6 +16,9 @@ export interface Run {
   stage?: Stage | undefined; // of a trial of a search by halving
 }
 
+// Whether a row is an experiment of several trials; its values are those of the best one.
+export const isSearch = ({ kind, experiment }: Pick<Run, 'kind' | 'experiment'>): boolean => kind === 'experiment' && experiment.numTrials > 1;
+
 // The name of an experiment with its id.
 export const experimentTitle = ({ id, name }: Pick<Experiment, 'id' | 'name'>): string => (name === '' ? `Experiment ${id}` : `${name} (${id})`);
 
