@@ -1,9 +1,11 @@
 // `det webhook`: endpoints that are notified about experiments.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/commands/accounts.h"
 #include "cli/output/print.h"
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "det/v1/webhook.methods.h"
 
@@ -18,6 +20,12 @@ std::string trigger_text(const v1::Trigger& trigger) {
   };
   if (trigger.trigger_type() == v1::TRIGGER_TYPE_TASK_LOG) return "log: " + text("regex");
   if (trigger.trigger_type() == v1::TRIGGER_TYPE_CUSTOM) return "alert";
+  if (trigger.trigger_type() == v1::TRIGGER_TYPE_METRIC_THRESHOLD_EXCEEDED) {
+    const auto above = fields.find("above"), below = fields.find("below");
+    const auto& limit = above != fields.end() ? above : below;
+    return "metric: " + text("metric") + (limit == above ? " > " : " < ") +
+           (limit == fields.end() ? "" : number_text(limit->second.number_value()));
+  }
   return "state: " + text("state");
 }
 
@@ -40,7 +48,7 @@ Status list_webhooks(Client& client, const Output& output) {
 
 struct WebhookCreateOptions {
   std::string url, name, workspace;
-  std::vector<std::string> states, patterns;
+  std::vector<std::string> states, patterns, rules;
   bool slack = false, alert = false, specific = false;
   void declare(CLI::App& app) {
     app.add_option("URL", url, "Address of the endpoint.")->required();
@@ -51,6 +59,8 @@ struct WebhookCreateOptions {
                    "Notify when an experiment reaches this state: COMPLETED, ERROR, CANCELED, ...");
     app.add_option("--log", patterns,
                    "Notify when a log line matches this regular expression, once per task.");
+    app.add_option("--metric", rules,
+                   "Notify when a metric crosses a number, once per trial: 'loss > 2.5', 'accuracy < 0.1'.");
     app.add_flag("--alert", alert, "Notify when a task raises an alert. Needs --specific.");
     app.add_flag("--slack", slack, "Send messages for Slack instead of plain JSON.");
     app.add_flag("--specific", specific,
@@ -65,6 +75,21 @@ void add_trigger(v1::Webhook& webhook, v1::TriggerType type, const char* key, co
   v1::Trigger* trigger = webhook.add_triggers();
   trigger->set_trigger_type(type);
   if (*key != '\0') (*trigger->mutable_condition()->mutable_fields())[key].set_string_value(value);
+}
+
+/// Adds the trigger of a rule such as "loss > 2.5".
+Status add_rule(v1::Webhook& webhook, const std::string& rule) {
+  const std::size_t at = rule.find_last_of("<>");
+  const std::string metric(at == rule.npos ? "" : trim(std::string_view(rule).substr(0, at)));
+  const auto limit = parse_json(at == rule.npos ? "" : trim(std::string_view(rule).substr(at + 1)));
+  if (metric.empty() || !limit || !limit->is_number())
+    return fail(Code::kInvalidArgument,
+                "--metric: expected METRIC > NUMBER or METRIC < NUMBER, as in 'loss > 2.5', got: " + rule);
+  add_trigger(webhook, v1::TRIGGER_TYPE_METRIC_THRESHOLD_EXCEEDED, "metric", metric);
+  auto& fields =
+      *webhook.mutable_triggers(webhook.triggers_size() - 1)->mutable_condition()->mutable_fields();
+  fields[rule[at] == '>' ? "above" : "below"].set_number_value(limit->get<double>());
+  return {};
 }
 
 /// Creates a webhook and prints its id.
@@ -83,6 +108,7 @@ Status create_webhook(Client& client, const WebhookCreateOptions& options) {
     add_trigger(webhook, v1::TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE, "state", to_upper(state));
   for (const std::string& pattern : options.patterns)
     add_trigger(webhook, v1::TRIGGER_TYPE_TASK_LOG, "regex", pattern);
+  for (const std::string& rule : options.rules) TRY(add_rule(webhook, rule));
   if (options.alert) add_trigger(webhook, v1::TRIGGER_TYPE_CUSTOM, "", "");
   TRY_ASSIGN(const auto response, client.call(v1::WebhookService::PostWebhook, request));
   std::cout << "Created webhook " << response.webhook().id() << '\n';

@@ -41,7 +41,7 @@ Json read_entrypoint(Reader& reader, const YamlNode& node, const std::string& pa
 }
 
 Type profiling_type() {
-  return table({defaulted("enabled", boolean(), false, "report machine utilization as metrics"),
+  return table({defaulted("enabled", boolean(), false, "measure the phases of batches"),
                 defaulted("begin_on_batch", whole(0), 0, kIdle), optional("end_after_batch", whole(0), kIdle),
                 defaulted("sync_timings", boolean(), true, kIdle)},
                [](Reader& reader, const YamlNode& map, const std::string& path, Json& resolved) {

@@ -62,6 +62,13 @@ std::string plain(const WebhookEvent& event, const std::string& cluster_id) {
                         {"triggering_log", facts.value("triggering_log", "")}};
   } else if (event.kind == "TEST") {
     data["data"] = "test";
+  } else if (event.kind == "METRIC_THRESHOLD_EXCEEDED") {
+    condition = facts.value("rule", Json::object());
+    data["experiment"] = experiment_json(event, facts);
+    data["metric"] = {{"name", condition.value("metric", "")},
+                      {"group", facts.value("group", "")},
+                      {"value", facts.value("value", Json())},
+                      {"total_batches", facts.value("total_batches", std::int64_t{0})}};
   } else {
     condition["state"] = facts.value("state", event.state);
     data["experiment"] = experiment_json(event, facts);
@@ -141,6 +148,17 @@ Headline headline_of(const std::string& state) {
   return {"The status of your experiment is " + state, "", state, "#009BDE"};
 }
 
+/// "validation loss is 3.2 after 100 batches, above 2.5".
+std::string broken_rule(const Json& facts) {
+  const Json rule = facts.value("rule", Json::object());
+  const char* side = rule.contains("above") ? "above" : "below";
+  const Json value = facts.value("value", Json());
+  return facts.value("group", "") + " " + rule.value("metric", "") + " is " +
+         (value.is_string() ? value.get<std::string>() : dump_json(value)) + " after " +
+         std::to_string(facts.value("total_batches", std::int64_t{0})) + " batches, " + side + " " +
+         dump_json(rule.value(side, Json()));
+}
+
 Json slack_experiment(const WebhookEvent& event, const Json& facts, const std::string& base_url) {
   const Headline headline = headline_of(facts.value("state", event.state));
   const auto minutes = static_cast<std::int64_t>(event.duration_s / 60);
@@ -154,7 +172,8 @@ Json slack_experiment(const WebhookEvent& event, const Json& facts, const std::s
   Json about = section("mrkdwn", headline.mark + slack_link(base_url, "/det/experiments/" + id + "/overview",
                                                             slack_text(event.name) + " (#" + id + ")"));
   about["fields"] = std::move(fields);
-  Json top = section("plain_text", headline.text);
+  Json top =
+      section("plain_text", event.kind == "METRIC_THRESHOLD_EXCEEDED" ? broken_rule(facts) : headline.text);
   if (event.kind == "CUSTOM")
     top["fields"] =
         Json::array({field("Level", facts.value("level", "")), field("Title", facts.value("title", "")),

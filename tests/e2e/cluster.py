@@ -1,6 +1,7 @@
 """A real cluster for a test: det-master with a private PostgreSQL, det-agent, the det command. Everything
 lives in one temporary directory and ends with the test. A failed test keeps the directory and prints its
 path."""
+import functools
 import json
 import os
 import pathlib
@@ -199,6 +200,19 @@ class Cluster:
             if workload.get(group):
                 rows.append((workload[group]["totalBatches"], workload[group]["metrics"]["avgMetrics"]))
         return rows
+
+    @functools.cached_property
+    def admin_token(self):
+        status, body = self.post("/api/v1/auth/login", {"username": "admin", "password": self.password()})
+        assert status == 200, body
+        return json.loads(body)["token"]
+
+    def reports(self, trial, group):
+        """The metrics of the reports of any group, in order."""
+        status, body = self.get(f"/api/v1/trials/metrics/trial_metrics?trialIds={trial}&group={group}", self.admin_token)
+        assert status == 200, body
+        return [report["metrics"] for line in body.splitlines() if line
+                for report in json.loads(line)["result"]["metrics"]]
 
     def metrics_best(self, trial, name):
         """The highest value of a validation metric."""

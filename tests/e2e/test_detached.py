@@ -54,6 +54,10 @@ class Detached(unittest.TestCase):
     def trial_state(self, program):
         return self.cluster.trial(program.trial)["state"].removeprefix("STATE_")
 
+    def test_the_machine_of_the_program_is_measured(self):
+        program = self.start()
+        wait_until("use of the machine", lambda: self.cluster.reports(program.trial, "memory"), timeout=60)
+
     def test_media_of_every_kind_are_stored_and_a_step_reported_again_replaces_them(self):
         program = self.start()
         texts = []

@@ -197,6 +197,20 @@ class Profile(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return done.stderr
 
+    def test_the_machine_of_a_trial_is_measured_without_profiling(self):
+        id = self.cluster.create(FIXTURE.parent / "tiny", "\n".join([
+            "name: measured", "entrypoint: model_def:TinyTrial", "max_restarts: 0",
+            "hyperparameters: {learning_rate: 0.001, global_batch_size: 32}",
+            "searcher: {name: single, metric: validation_loss, max_length: {batches: 100000000}}", ""]))
+        trial = self.cluster.trial_id(id)
+        wait_until("training", lambda: self.cluster.metrics(trial, "training"), timeout=400)
+        wait_until("use of the machine", lambda: self.cluster.reports(trial, "network"), timeout=60)
+        for group, name, least in (("cpu", "cpu_util_simple", 0), ("memory", "memory_free", 1e6), ("disk", "disk_util", 0)):
+            found = self.cluster.reports(trial, group)
+            self.assertGreaterEqual(found[0]["avg_metrics"][name], least, found)
+        self.assertEqual(self.cluster.reports(trial, "timing"), [])
+        self.cluster.det("experiment", "kill", id)
+
     def test_batches_of_a_running_trial_are_traced_until_it_is_paused(self):
         id = self.cluster.create(FIXTURE.parent / "tiny", "\n".join([
             "name: traced", "entrypoint: model_def:TinyTrial", "max_restarts: 0",

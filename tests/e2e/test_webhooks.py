@@ -1,4 +1,4 @@
-"""Webhooks: states, log lines and alerts reach a real HTTP endpoint, signed, once, and despite failures."""
+"""Webhooks: states, log lines, metrics and alerts reach a real HTTP endpoint, signed, once, and despite failures."""
 import contextlib
 import hashlib
 import hmac
@@ -100,6 +100,30 @@ class Webhooks(unittest.TestCase):
         text = message["blocks"][0]["text"]["text"]
         self.assertIn(f"Experiment ID `{id}`", text)
         self.assertIn("```out of memory```", text)
+
+    def test_a_metric_beyond_its_threshold_is_delivered_once_per_trial(self):
+        endpoint = self.endpoint()
+        refused = self.cluster.run_det("webhook", "create", endpoint.url, "--metric", "loss over 3")
+        self.assertIn("expected METRIC > NUMBER or METRIC < NUMBER, as in 'loss > 2.5', got: loss over 3", refused.stderr)
+        self.create(endpoint.url, "--metric", "loss > 2.5", "--metric", "val_loss < 0.5")
+        self.assertIn("metric: loss > 2.5, metric: val_loss < 0.5", self.cluster.det("webhook", "list"))
+
+        def report(group, steps, name, value):
+            metrics = {"trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": {name: value}}}
+            return ("curl -sS --fail $DET_MASTER/api/v1/trials/$DET_TRIAL_ID/metrics "
+                    "-H \"Grpc-Metadata-x-allocation-token: Bearer $DET_SESSION_TOKEN\" -d "
+                    f"'{json.dumps({'group': group, 'metrics': metrics})}'")
+
+        self.run_experiment(" && ".join([report("training", 1, "loss", 2.5), report("training", 2, "loss", 3),
+                                         report("training", 3, "loss", 4), report("validation", 3, "val_loss", 0.25)]),
+                            "COMPLETED")
+        wait_until("two deliveries", lambda: len(endpoint.taken()) == 2)
+        first, second = endpoint.taken()
+        self.assertEqual((first["event_type"], first["condition"]),
+                         ("METRIC_THRESHOLD_EXCEEDED", {"metric": "loss", "above": 2.5}))
+        self.assertEqual(first["event_data"]["metric"],
+                         {"name": "loss", "group": "training", "value": 3, "total_batches": 2})
+        self.assertEqual(second["condition"], {"metric": "val_loss", "below": 0.5})
 
     def test_an_event_survives_failures_of_the_endpoint_and_a_killed_master(self):
         endpoint = self.endpoint(replies=[503, 429])

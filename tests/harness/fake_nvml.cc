@@ -32,4 +32,12 @@ int nvmlDeviceGetMemoryInfo(void*, Memory* out) {
   *out = {1000, 600, 400};
   return 0;
 }
+int nvmlDeviceGetTemperature(void*, unsigned, unsigned* degrees) {
+  *degrees = 61;
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+  *milliwatts = 250'500;
+  return 0;
+}
 }

@@ -122,8 +122,13 @@ TEST_CASE("devices have the process's numbering, and failing ones are skipped") 
     const SystemSample sample = reader.read({0});
     return sample.empty() ? std::map<std::string, double>() : sample.at("gpu");
   };
-  const std::map<std::string, double> first{{"gpu_util.0", 40}, {"gpu_free_memory.0", 600}};
-  const std::map<std::string, double> second{{"gpu_util.1", 40}, {"gpu_free_memory.1", 600}};
+  const auto readings = [](const std::string& index) {
+    return std::map<std::string, double>{{"gpu_util." + index, 40},
+                                         {"gpu_free_memory." + index, 600},
+                                         {"gpu_power." + index, 250.5},
+                                         {"gpu_temperature." + index, 61}};
+  };
+  const auto first = readings("0"), second = readings("1");
   CHECK(gpus(nullptr) == first);
   CHECK(gpus("0") == first);
   CHECK(gpus("1, 0") == second);

@@ -175,9 +175,11 @@ class PreemptContext {
   CoreState& state_;
 };
 
-/// Samples the utilization of the machine in a background thread and reports it as metrics of these groups:
+/// Samples the utilization of the machine in a background thread and reports it as metrics of these groups.
+/// On a cluster and in detached mode it is on from the beginning, with a report every 10 s.
 ///
-///   gpu      gpu_util.I (percent), gpu_free_memory.I (bytes), for each device I visible to the process
+///   gpu      gpu_util.I (percent), gpu_free_memory.I (bytes), gpu_power.I (watts), gpu_temperature.I (°C),
+///            for each device I visible to the process
 ///   cpu      cpu_util_simple (percent of all cores)
 ///   memory   memory_free (bytes)
 ///   disk     disk_iops (per second), disk_throughput_read, disk_throughput_write (bytes per second),
@@ -191,7 +193,7 @@ class ProfilerContext {
   explicit ProfilerContext(CoreState& state) : state_(state) {}
   /// Starts sampling every `sampling_interval` seconds, with one report per `samples_per_report` samples. The
   /// interval must be in (0, 86400] and the number of samples at least 1, otherwise std::invalid_argument. No
-  /// effect when already on.
+  /// effect after an earlier call without off().
   void on(double sampling_interval = 1, int samples_per_report = 10);
   /// Stops sampling. No effect when already off.
   void off();

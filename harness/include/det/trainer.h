@@ -67,9 +67,9 @@ struct FitOptions {
   int64_t sanity_batches = 2;
   /// Train one batch, validate one batch, save a checkpoint, and return. Not allowed on a cluster.
   bool test_mode = false;
-  /// Report the utilization of the machine (CPU, memory, disk, network, GPU) as metrics, and in the group
-  /// "timing" the seconds per batch of each phase: data, forward, backward, exchange, optimizer, validation,
-  /// checkpoint, report, other.
+  /// Report in the group "timing" the seconds per batch of each phase: data, forward, backward, exchange,
+  /// optimizer, validation, checkpoint, report, other. Without a cluster also the utilization of the machine
+  /// (CPU, memory, disk, network, GPU), which is reported on a cluster in any case; see ProfilerContext.
   bool profiling_enabled = false;
   /// Fail with an error that names the batch when the training loss is infinite or NaN.
   bool stop_on_bad_loss = true;

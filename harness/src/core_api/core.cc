@@ -164,14 +164,19 @@ void ProfilerContext::on(double sampling_interval, int samples_per_report) {
     refuse(
         "profiler: the interval must be within 0 and 86400 seconds, and a report have at least one sample");
   }
-  if (state_.system_metrics || !state_.distributed->is_chief()) return;
+  if (state_.profiler_on || !state_.distributed->is_chief()) return;
+  state_.profiler_on = true;
+  state_.system_metrics.reset();
   state_.system_metrics = std::make_unique<SystemMetrics>(
       *state_.client,
       SystemMetrics::Options{.interval = Duration(static_cast<std::int64_t>(sampling_interval * 1e6)),
                              .samples_per_report = samples_per_report});
 }
 
-void ProfilerContext::off() { state_.system_metrics.reset(); }
+void ProfilerContext::off() {
+  state_.profiler_on = false;
+  state_.system_metrics.reset();
+}
 
 // ---- creation and end ----
 
@@ -272,6 +277,12 @@ bool CoreContext::flush(std::chrono::seconds timeout) { return state_->client->f
 
 namespace {
 
+/// Starts the reports about the machine, which need no request on a cluster and in detached mode.
+void observe(CoreState& state) {
+  if (state.distributed->is_chief())
+    state.system_metrics = std::make_unique<SystemMetrics>(*state.client, SystemMetrics::Options());
+}
+
 /// Returns the experiment configuration as YAML.
 std::string detached_config(const DetachedConfig& config) {
   if (!config.hparams.is_object()) refuse("DetachedConfig: hparams must be an object");
@@ -350,6 +361,7 @@ CoreContext init_core(CoreOptions options) {
     state->info = to_info(info);
     state->bucket = info.bucket;
     state->info.detached = true;
+    observe(*state);
     active_core = state.get();
     return CoreContext(std::move(state));
   }
@@ -362,6 +374,7 @@ CoreContext init_core(CoreOptions options) {
   if (info.on_cluster) info.latest_checkpoint = agree_on_start(*state->distributed, info, fall_back_at(info));
   state->info = to_info(info);
   state->bucket = info.bucket;
+  if (info.on_cluster) observe(*state);
   active_core = state.get();
   return CoreContext(std::move(state));
 }

@@ -38,7 +38,8 @@ class CoreState {
   std::optional<std::string> failure;      ///< detached: reason why the trial ends in ERROR
   /// A preemption was seen, and acknowledged.
   bool preempted = false, acknowledged = false;
-  std::unique_ptr<SystemMetrics> system_metrics;  ///< null while the profiler is off; uses client
+  std::unique_ptr<SystemMetrics> system_metrics;  ///< null while the machine is not sampled; uses client
+  bool profiler_on = false;                       ///< by the program
 };
 
 }  // namespace det

@@ -153,6 +153,8 @@ void SystemReader::read_gpu(SystemSample& out) const {
     if (!gpu.utilization || !gpu.memory_total) continue;
     out["gpu"]["gpu_util." + std::to_string(i)] = *gpu.utilization * 100;
     out["gpu"]["gpu_free_memory." + std::to_string(i)] = *gpu.memory_total - *gpu.memory_used;
+    if (gpu.power) out["gpu"]["gpu_power." + std::to_string(i)] = *gpu.power;
+    if (gpu.temperature) out["gpu"]["gpu_temperature." + std::to_string(i)] = *gpu.temperature;
   }
 }
 

@@ -57,10 +57,11 @@ class SystemReader {
 /// second of the report. Reports are dropped while the client is backlogged.
 class SystemMetrics {
  public:
+  /// By default a report every 10 s.
   struct Options {
     /// Time between samples.
-    Duration interval = std::chrono::seconds(1);
-    int samples_per_report = 10;
+    Duration interval = std::chrono::seconds(2);
+    int samples_per_report = 5;
   };
   /// The names of the metric groups that are reported.
   static const std::vector<std::string>& groups();

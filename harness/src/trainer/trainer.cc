@@ -84,14 +84,19 @@ class Fit {
     restore(checkpoint);
     train_->start(step());
     for (const auto& model : state_.wrapped.models) model->train();
-    // The chief alone samples the machine and times the phases.
-    if (options.profiling_enabled && state_.run.distributed->is_chief()) {
+    if (state_.run.distributed->is_chief()) observe();
+    for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
+  }
+
+  /// Starts the reports about the machine and the phases. Called on the chief alone.
+  void observe() {
+    if (state_.run.info.on_cluster || options_.profiling_enabled)
       machine_.emplace(*state_.run.client, SystemMetrics::Options());
+    if (options_.profiling_enabled) {
       state_.instruments.phases = std::make_unique<PhaseClock>();
       timed_from_ = step();
     }
-    if (state_.run.distributed->is_chief()) profile_.emplace(*state_.run.client, state_.instruments);
-    for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
+    profile_.emplace(*state_.run.client, state_.instruments);
   }
 
   const Plan& plan() const { return plan_; }
@@ -122,7 +127,7 @@ class Fit {
     asking_for("the training metrics", step() - 1, Activity::Kind::kComputation);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
-    if (machine_ && step() > timed_from_) {
+    if (state_.instruments.phases && step() > timed_from_) {
       state_.run.client->report_metrics("timing", step(),
                                         state_.instruments.phases->take(step() - timed_from_));
       timed_from_ = step();

@@ -2,9 +2,11 @@
 
 #include <re2/re2.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/base/json.h"
 #include "common/base/text.h"
 #include "det/v1/webhook.methods.h"
 #include "master/api/convert/convert.h"
@@ -32,6 +34,23 @@ std::string text_of(const Json& condition, const char* key) {
   return found != condition.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+/// Reads {"metric": NAME, "above" or "below": NUMBER}.
+db::WebhookTrigger read_rule(const Json& condition, const std::string& path, Problems& problems) {
+  const std::string metric = text_of(condition, "metric");
+  if (metric.empty() || metric.size() > kMaxName || has_control_characters(metric))
+    problems.add(path + ".metric", "must be a name of 1 to 128 bytes without control characters");
+  Json rule = {{"metric", metric}};
+  for (const char* side : {"above", "below"}) {
+    const auto found = condition.find(side);
+    if (found == condition.end()) continue;
+    if (!found->is_number() || !std::isfinite(found->get<double>()))
+      problems.add(path + "." + side, "must be a number");
+    rule[side] = *found;
+  }
+  if (rule.size() != 2) problems.add(path, "must have either `above` or `below`");
+  return {.kind = "METRIC_THRESHOLD_EXCEEDED", .condition = dump_json(rule)};
+}
+
 db::WebhookTrigger read_trigger(const v1::Trigger& trigger, const std::string& path, bool specific,
                                 Problems& problems) {
   const Json condition = from_struct(trigger.condition());
@@ -52,12 +71,14 @@ db::WebhookTrigger read_trigger(const v1::Trigger& trigger, const std::string& p
       }
       return {.kind = "TASK_LOG", .condition = regex};
     }
+    case v1::TRIGGER_TYPE_METRIC_THRESHOLD_EXCEEDED:
+      return read_rule(condition, path + ".condition", problems);
     case v1::TRIGGER_TYPE_CUSTOM:
       if (!specific) problems.add(path, "a custom trigger needs the mode WEBHOOK_MODE_SPECIFIC");
       return {.kind = "CUSTOM", .condition = ""};
     default:
       problems.add(path + ".trigger_type",
-                   "must be EXPERIMENT_STATE_CHANGE, TASK_LOG or CUSTOM; metric thresholds are not offered");
+                   "must be EXPERIMENT_STATE_CHANGE, TASK_LOG, METRIC_THRESHOLD_EXCEEDED or CUSTOM");
       return {};
   }
 }
@@ -93,6 +114,7 @@ Result<db::Webhook> read_webhook(const v1::Webhook& in, const webhooks::Sender& 
 
 v1::TriggerType trigger_type(const std::string& kind) {
   if (kind == "TASK_LOG") return v1::TRIGGER_TYPE_TASK_LOG;
+  if (kind == "METRIC_THRESHOLD_EXCEEDED") return v1::TRIGGER_TYPE_METRIC_THRESHOLD_EXCEEDED;
   if (kind == "CUSTOM") return v1::TRIGGER_TYPE_CUSTOM;
   return v1::TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE;
 }
@@ -114,6 +136,8 @@ void webhook_to_proto(const db::Webhook& webhook, bool whole, v1::Webhook* out) 
     one->set_trigger_type(trigger_type(trigger.kind));
     Json condition = Json::object();
     if (trigger.kind == "TASK_LOG") condition["regex"] = trigger.condition;
+    if (trigger.kind == "METRIC_THRESHOLD_EXCEEDED")
+      condition = parse_json(trigger.condition).value_or(Json::object());
     if (trigger.kind == "EXPERIMENT_STATE_CHANGE") condition["state"] = trigger.condition;
     to_struct(condition, one->mutable_condition());
   }
@@ -167,7 +191,7 @@ Status WebhookService::PostWebhook(const Caller& caller, const v1::PostWebhookRe
   if (in.workspace_id() != 0) TRY(authorize_storing(caller, in.workspace_id(), context_.pool));
   TRY_ASSIGN(const db::Webhook webhook, read_webhook(in, *context_.webhooks));
   TRY_ASSIGN(const std::int64_t id, db::create_webhook(context_.pool, webhook));
-  context_.bulk.log_triggers_changed();
+  context_.bulk.triggers_changed();
   TRY_ASSIGN(const db::Webhook stored, db::get_webhook(context_.pool, id));
   webhook_to_proto(stored, true, response->mutable_webhook());
   return {};
@@ -187,7 +211,7 @@ Status WebhookService::DeleteWebhook(const Caller& caller, const v1::DeleteWebho
                                      v1::DeleteWebhookResponse*) {
   TRY_ASSIGN(const db::Webhook webhook, editable(caller, request.id()));
   TRY(db::delete_webhook(context_.pool, webhook.id));
-  context_.bulk.log_triggers_changed();
+  context_.bulk.triggers_changed();
   return {};
 }
 

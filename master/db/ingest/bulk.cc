@@ -13,6 +13,7 @@
 #include "common/base/queue.h"
 #include "master/db/ingest/log_policies.h"
 #include "master/db/ingest/log_triggers.h"
+#include "master/db/ingest/metric_triggers.h"
 #include "master/db/store/locks.h"
 
 namespace det::db {
@@ -249,7 +250,7 @@ Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>
 }
 
 Status write_metrics(Connection& connection, const std::vector<MetricBatch>& batches,
-                     std::vector<Status>& answers, LateRows& late) {
+                     std::vector<Status>& answers, MetricTriggers& triggers, LateRows& late) {
   using Store = Status (*)(Connection&, const std::vector<const MetricBatch*>&);
   for (const Store store : {copy_rows, insert_rows}) {
     TRY_ASSIGN(const auto standing, fence(connection, batches));
@@ -258,6 +259,8 @@ Status write_metrics(Connection& connection, const std::vector<MetricBatch>& bat
       answers[i] = answer_for(batches[i], standing);
       if (answers[i]) current.push_back(&batches[i]);
     }
+    TRY(triggers.load(connection));
+    TRY(triggers.queue(connection, current));
     // Chunks that cover the late rows are stale; readers fall back to the rows.
     for (const auto& [trial, its] : standing)
       if (its.late) TRY(drop_chunks(connection, trial, its.lowest));
@@ -405,7 +408,7 @@ struct BulkWriter::Impl {
         metrics(options, "metrics",
                 [this](Connection& connection, const std::vector<MetricBatch>& batches,
                        std::vector<Status>& answers) {
-                  Status status = write_metrics(connection, batches, answers, late);
+                  Status status = write_metrics(connection, batches, answers, metric_triggers, late);
                   if (status) count(batches);
                   return status;
                 }),
@@ -413,7 +416,7 @@ struct BulkWriter::Impl {
              [this, cancel = options.cancel_retries, exclude = options.exclude_agent](
                  Connection& connection, const std::vector<LogBatch>& batches,
                  std::vector<Result<std::int64_t>>& answers) -> Status {
-               TRY(write_logs(connection, batches, triggers, policies, answers));
+               TRY(write_logs(connection, batches, log_triggers, policies, answers));
                for (const TrialId trial : policies.take_canceled()) cancel(trial);
                for (const auto& [trial, agent] : policies.take_excluded()) exclude(trial, agent);
                return {};
@@ -438,9 +441,11 @@ struct BulkWriter::Impl {
   // Rows per group since it was last scheduled for packing. Metric thread only.
   std::map<std::pair<TrialId, std::string>, std::int64_t> grown;
   Lane<Pack, Status> packs;
+  // Precedes `metrics`: its thread uses it.
+  MetricTriggers metric_triggers;
   Lane<MetricBatch, Status> metrics;
   // Both precede `logs`: its thread uses them.
-  LogTriggers triggers;
+  LogTriggers log_triggers;
   LogPolicies policies;
   Lane<LogBatch, Result<std::int64_t>> logs;
 };
@@ -456,7 +461,10 @@ void BulkWriter::stop() {
 bool BulkWriter::try_push(MetricBatch&& batch) { return impl_->metrics.queue.try_push(std::move(batch)); }
 bool BulkWriter::try_push(LogBatch&& batch) { return impl_->logs.queue.try_push(std::move(batch)); }
 bool BulkWriter::push(MetricBatch&& batch) { return impl_->metrics.queue.push(std::move(batch)); }
-void BulkWriter::log_triggers_changed() { impl_->triggers.changed(); }
+void BulkWriter::triggers_changed() {
+  impl_->log_triggers.changed();
+  impl_->metric_triggers.changed();
+}
 
 bool BulkWriter::push(LogBatch&& batch) { return impl_->logs.queue.push(std::move(batch)); }
 void BulkWriter::pack(TrialId trial, const std::string& group) {

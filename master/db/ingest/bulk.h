@@ -101,8 +101,8 @@ class BulkWriter : public SeriesWriter {
   void pack(TrialId trial, const std::string& group) override;
   std::uint64_t late_rows(TrialId trial) const override;
 
-  /// Makes the log thread read the triggers of webhooks again before the next batch.
-  void log_triggers_changed();
+  /// Makes the threads read the triggers of webhooks again before their next batch.
+  void triggers_changed();
 
  private:
   struct Impl;

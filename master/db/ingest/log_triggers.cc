@@ -49,7 +49,7 @@ Status LogTriggers::queue(Connection& connection, const std::vector<LogMatch>& m
   TRY(connection.query(
       "WITH matched AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])"
       " AS m (task, agent, line, trigger)), first AS ("
-      "INSERT INTO webhook_log_matches (task_id, trigger_id) SELECT task, trigger FROM matched"
+      "INSERT INTO webhook_matches (task_id, trigger_id) SELECT task, trigger FROM matched"
       " ON CONFLICT DO NOTHING RETURNING task_id, trigger_id)"
       " INSERT INTO webhook_events (webhook_id, kind, experiment_id, event)"
       " SELECT w.id, t.kind, e.id, json_build_object('regex', t.condition, 'task_id', m.task,"

@@ -91,7 +91,7 @@ Status set_webhook_url(Pool& pool, std::int64_t id, const std::string& url) {
 }
 
 Status delete_webhook(Pool& pool, std::int64_t id) {
-  return found(pool.query("WITH matches AS (DELETE FROM webhook_log_matches m USING webhook_triggers t"
+  return found(pool.query("WITH matches AS (DELETE FROM webhook_matches m USING webhook_triggers t"
                           " WHERE t.webhook_id = $1 AND m.trigger_id = t.id),"
                           " events AS (DELETE FROM webhook_events WHERE webhook_id = $1)"
                           " DELETE FROM webhooks WHERE id = $1",

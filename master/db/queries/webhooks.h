@@ -1,5 +1,6 @@
-// Webhooks: endpoints that are told about events, and the queue of events. Events are queued by the trigger
-// function queue_state_webhooks (new states), by log_triggers.h (log lines) and by queue_webhook_alert().
+// Webhooks: endpoints that are told about events, and the queue of events. Events are queued by
+// queue_state_webhooks() (new states) and queue_metric_webhooks() (metrics) of the schema, by log_triggers.h
+// (log lines) and by queue_webhook_alert().
 #pragma once
 
 #include <optional>
@@ -13,8 +14,11 @@ namespace det::db {
 /// When a webhook is told.
 struct WebhookTrigger {
   std::int64_t id = 0;
-  std::string kind;       ///< EXPERIMENT_STATE_CHANGE, TASK_LOG or CUSTOM.
-  std::string condition;  ///< State of the experiment or regular expression (RE2); "" for CUSTOM.
+  /// EXPERIMENT_STATE_CHANGE, TASK_LOG, METRIC_THRESHOLD_EXCEEDED or CUSTOM.
+  std::string kind;
+  /// State of the experiment, regular expression (RE2), or {"metric": NAME, "above" or "below": NUMBER};
+  /// "" for CUSTOM.
+  std::string condition;
 };
 /// An endpoint.
 struct Webhook {
@@ -52,8 +56,9 @@ Result<std::int64_t> queue_webhook_alert(Pool& pool, const WebhookAlert& alert);
 /// A queued event with what its text needs.
 struct WebhookEvent {
   std::int64_t id = 0, webhook = 0;
-  std::string kind;   ///< as WebhookTrigger::kind
-  std::string event;  ///< JSON object: state; regex, task_id, node_name, triggering_log; level, title, …
+  std::string kind;  ///< as WebhookTrigger::kind
+  std::string
+      event;  ///< JSON object: state; regex, task_id, node_name, triggering_log; rule, value; level, …
   std::string url, format;
   WallTime created;
   // The experiment; 0 for commands and tests.

@@ -1,6 +1,6 @@
 -- Webhooks and submissions of generic tasks.
--- Webhooks: endpoints, their triggers, and the queue of events that are to be delivered. Written by webhooks
--- and, for matching lines, by bulk.
+-- Webhooks: endpoints, their triggers, and the queue of events that are to be delivered. Written by webhooks,
+-- for matching lines by bulk, and for metrics by the core's writer and bulk.
 CREATE TABLE webhooks (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name         text NOT NULL,
@@ -15,8 +15,8 @@ CREATE TABLE webhooks (
 CREATE TABLE webhook_triggers (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     webhook_id bigint NOT NULL REFERENCES webhooks ON DELETE CASCADE,
-    kind       text NOT NULL CHECK (kind IN ('EXPERIMENT_STATE_CHANGE', 'TASK_LOG', 'CUSTOM')),
-    condition  text NOT NULL -- state of the experiment, or regular expression; '' for CUSTOM
+    kind       text NOT NULL CHECK (kind IN ('EXPERIMENT_STATE_CHANGE', 'TASK_LOG', 'METRIC_THRESHOLD_EXCEEDED', 'CUSTOM')),
+    condition  text NOT NULL -- state of the experiment, regular expression, or rule as JSON; '' for CUSTOM
 );
 CREATE INDEX webhook_triggers_webhook ON webhook_triggers (webhook_id);
 -- No foreign keys: an event of a removed webhook must not fail the transaction that adds it. The sender
@@ -31,8 +31,8 @@ CREATE TABLE webhook_events (
     due           timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX webhook_events_due ON webhook_events (due, id);
--- A log trigger fires once per task.
-CREATE TABLE webhook_log_matches (
+-- A trigger of log lines or metrics fires once per task.
+CREATE TABLE webhook_matches (
     task_id    text NOT NULL,
     trigger_id bigint NOT NULL,
     PRIMARY KEY (task_id, trigger_id)

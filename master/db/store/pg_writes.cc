@@ -34,8 +34,10 @@ Statement put_capacity(const core::PutCapacity& write) {
 // ON CONFLICT DO NOTHING: a group in doubt after a crash may be repeated.
 Statement insert_validation(const core::InsertValidation& row) {
   return {
+      "WITH stored AS ("
       "INSERT INTO metrics (trial_id, run, grp, steps_completed, reported, metrics, searcher_metric)"
-      " VALUES ($1, $2, 'validation', $3, $4, $5::json, $6) ON CONFLICT DO NOTHING",
+      " VALUES ($1, $2, 'validation', $3, $4, $5::json, $6) ON CONFLICT DO NOTHING RETURNING metrics)"
+      " SELECT queue_metric_webhooks($1, 'validation', $3, metrics) FROM stored",
       Params(row.trial, row.run, row.steps_completed, row.reported, row.metrics, row.searcher_metric)};
 }
 

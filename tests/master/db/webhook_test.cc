@@ -1,5 +1,6 @@
 // Webhooks in the database: which events are queued, in which order, and what a failure delays.
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "common/base/queue.h"
 #include "master/db/ingest/bulk.h"
@@ -58,6 +59,21 @@ void ship(db::BulkWriter& bulk, std::int64_t first, const std::string& text, con
   REQUIRE(answer[0]);
 }
 
+void report(db::BulkWriter& bulk, std::int64_t steps, const std::string& metrics) {
+  auto answers = std::make_shared<Queue<Status>>(1);
+  REQUIRE(bulk.push(
+      db::MetricBatch{TrialId(1), 1, {{"training", steps, metrics, WallTime{1}}}, [answers](Status status) {
+                        answers->push(std::move(status));
+                      }}));
+  const auto answer = answers->pop_batch(1, std::chrono::seconds(60));
+  REQUIRE(answer.size() == 1);
+  REQUIRE(answer[0]);
+}
+
+db::WebhookTrigger rule(const std::string& condition) {
+  return {.kind = "METRIC_THRESHOLD_EXCEEDED", .condition = condition};
+}
+
 }  // namespace
 
 TEST_CASE("a state change queues an event for each webhook that applies") {
@@ -109,6 +125,49 @@ TEST_CASE("a log trigger fires once per task, also when the lines arrive in seve
   CHECK(lab.database.value("SELECT event->>'triggering_log' FROM webhook_events ORDER BY id LIMIT 1") ==
         "exit code 7");
   CHECK(lab.database.number("SELECT experiment_id FROM webhook_events ORDER BY id LIMIT 1") == 1);
+}
+
+TEST_CASE(
+    "a metric beyond a threshold queues one event for each trigger, from training and from validation") {
+  Lab lab;
+  lab.add(
+      {.triggers = {rule(R"({"metric":"loss","above":2.5})"), rule(R"({"metric":"accuracy","below":0.1})"),
+                    rule(R"({"metric":"größe","above":1e300})")}});
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  report(bulk, 1, R"({"loss": 2.5, "accuracy": 0.1, "größe": "huge"})");
+  report(bulk, 2, R"({"loss": null, "accuracy": {"below": 0}})");
+  CHECK(lab.queued() == 0);
+  report(bulk, 3, R"({"loss": 3.25})");
+  report(bulk, 4, R"({"loss": 4})");
+  CHECK(lab.queued() == 1);
+  CHECK(Json::parse(lab.database.value("SELECT event FROM webhook_events")) ==
+        Json{{"rule", {{"metric", "loss"}, {"above", 2.5}}},
+             {"trial_id", 1},
+             {"group", "training"},
+             {"total_batches", 3},
+             {"value", 3.25}});
+  // JSON may write the name with escapes; NaN is above each number.
+  report(bulk, 5, R"({"gr\u00f6\u00dfe": "NaN"})");
+  CHECK(lab.queued() == 2);
+  RunningStore store(open_store(lab.database));
+  store.write({core::InsertValidation{TrialId(1), 1, 100, R"({"accuracy":0.05})", 0.05, WallTime{1}}});
+  CHECK(lab.queued() == 3);
+  store.write({core::InsertValidation{TrialId(1), 1, 200, R"({"accuracy":0.01})", 0.01, WallTime{1}}});
+  CHECK(lab.queued() == 3);
+}
+
+TEST_CASE("a trigger on a metric that is created later is known to the writer, and its scope counts") {
+  Lab lab;
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  report(bulk, 1, R"({"loss": 9})");
+  lab.add({.workspace = 1, .triggers = {rule(R"({"metric":"loss","above":1})")}});
+  bulk.triggers_changed();
+  report(bulk, 2, R"({"loss": 9})");
+  CHECK(lab.queued() == 0);
+  lab.add({.workspace = 2, .triggers = {rule(R"({"metric":"loss","above":1})")}});
+  bulk.triggers_changed();
+  report(bulk, 3, R"({"loss": 9})");
+  CHECK(lab.queued() == 1);
 }
 
 TEST_CASE("the first named log policy that a line matches is stored once per trial") {
@@ -168,7 +227,7 @@ TEST_CASE("log triggers that are added or removed while lines arrive take effect
   db::BulkWriter bulk({.connect = lab.database.connect()});
   ship(bulk, 1, "exit code 7", "a");
   const std::int64_t id = lab.add({.triggers = {kLog}});
-  bulk.log_triggers_changed();
+  bulk.triggers_changed();
   ship(bulk, 1, "exit code 7", "b");
   CHECK(lab.queued() == 1);
   REQUIRE(db::delete_webhook(lab.pool, id));

@@ -68,6 +68,18 @@ TEST_CASE("a log line is delivered with its task, node and pattern") {
         Json{{"task_id", "7.t"}, {"node_name", "a1"}, {"triggering_log", "out of memory"}});
 }
 
+TEST_CASE("a metric beyond a threshold is delivered with its rule, value and experiment") {
+  const std::string facts =
+      R"({"rule":{"metric":"loss","above":2.5},"trial_id":9,"group":"validation","total_batches":100,"value":"NaN"})";
+  const Json json = json_of(event_of("METRIC_THRESHOLD_EXCEEDED", facts, "DEFAULT"));
+  CHECK(json["condition"] == Json{{"metric", "loss"}, {"above", 2.5}});
+  CHECK(json["event_data"]["metric"] ==
+        Json{{"name", "loss"}, {"group", "validation"}, {"value", "NaN"}, {"total_batches", 100}});
+  CHECK(json["event_data"]["experiment"]["trial_id"] == 9);
+  const Json slack = json_of(event_of("METRIC_THRESHOLD_EXCEEDED", facts, "SLACK"));
+  CHECK(slack["blocks"][0]["text"]["text"] == "validation loss is NaN after 100 batches, above 2.5");
+}
+
 TEST_CASE("Slack messages escape markup, close code blocks and link when the address is known") {
   auto event = event_of("EXPERIMENT_STATE_CHANGE", R"({"state":"COMPLETED"})", "SLACK");
   const Json json = json_of(event);

@@ -95,7 +95,8 @@ async function main() {
       }
     }
     if (config.profiling?.enabled) {
-      await report('gpu', step, { gpu_util: 82 + 6 * noise(), gpu_free_memory: 2.1e9 + 1e8 * noise() });
+      const temperature = 64 - 30 * Math.exp(-epoch / 8) + noise();
+      await report('gpu', step, { 'gpu_util.0': 82 + 6 * noise(), 'gpu_free_memory.0': 2.1e9 + 1e8 * noise(), 'gpu_power.0': 410 + 20 * noise(), 'gpu_temperature.0': temperature });
       await report('cpu', step, { cpu_util_simple: 34 + 8 * noise() });
     }
     await call('POST', `/trials/${DET_TRIAL_ID}/progress`, { progress: epoch / epochs });

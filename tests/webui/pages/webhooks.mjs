@@ -20,6 +20,11 @@ export const webhooks = [
       await dialog().getByRole('textbox', { name: 'Name' }).fill('nightly');
       await dialog().getByLabel('Completed').check();
       await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
+      await dialog().getByLabel('Metric', { exact: true }).fill('loss');
+      await dialog().getByLabel('Threshold').fill('many');
+      await dialog().getByRole('button', { name: 'Create', exact: true }).click();
+      await dialog().getByRole('alert').getByText('The threshold of the metric must be a number.').waitFor();
+      await dialog().getByLabel('Threshold').fill('2.5');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
       await dialog().getByRole('alert').getByText(/^URL must begin with http/).waitFor();
       // The control is marked a moment after the message.
@@ -29,7 +34,7 @@ export const webhooks = [
       await audit('webhook-refused');
       await dialog().getByLabel('URL').fill('https://hooks.invalid/hook');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
-      await row().getByText('Completed, Error, Log: <img src=x>').waitFor();
+      await row().getByText('Completed, Error, Log: <img src=x>, loss > 2.5').waitFor();
       assert.equal(await page.$('main img'), null);
       // The host does not exist: the page shows it below the row.
       await page.getByRole('button', { name: 'Test nightly' }).click();

@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { paceText, partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import { isAmount, paceText, partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation, MetricSeries } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -83,6 +83,11 @@ test('measurements of the machine have units', () => {
   assert.equal(unitText('net_throughput_recv', 1500), '1.50 KB/s');
   assert.equal(unitText('gpu_util.0', 99.5), '99.5%');
   assert.equal(unitText('cpu_util_simple', 12.3456), '12.3%');
+  assert.equal(unitText('gpu_power.0', 351.24), '351 W');
+  assert.equal(unitText('gpu_temperature.0', 61.7), '62 °C');
   assert.equal(unitText('disk_iops', 7), undefined);
-  assert.deepEqual(['gpu_util.0', 'gpu_free_memory.12', 'memory_free', 'own'].map(systemTitle), ['GPU 0 use', 'GPU 12 free memory', 'Free memory', undefined]);
+  const titles = { 'gpu_util.0': 'GPU 0 use', 'gpu_free_memory.12': 'GPU 12 free memory', 'gpu_power.1': 'GPU 1 power', 'gpu_temperature.1': 'GPU 1 temperature', memory_free: 'Free memory' };
+  assert.deepEqual(Object.keys(titles).map(systemTitle), Object.values(titles));
+  assert.deepEqual(['gpu_free_memory.0', 'gpu_power.1', 'net_throughput_recv', 'gpu_temperature.0', 'disk_iops'].map(isAmount), [true, true, true, false, false]);
+  assert.deepEqual(['own', 'gpu_own.0', 'gpu_util'].map(systemTitle), [undefined, undefined, undefined]);
 });

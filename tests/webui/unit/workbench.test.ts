@@ -33,6 +33,9 @@ test('runs with equal values are a group; its numbers have a mean and a deviatio
   assert.equal(spread(groups[1]?.runs ?? [], 'searcherMetricsVal'), undefined);
   assert.deepEqual(spread(groups[2]?.runs ?? [], 'searcherMetricsVal'), { count: 1, mean: 9, deviation: 0 });
   assert.deepEqual(groupsOf(runs, []), []);
+  const ongoing = { ...run(5, { act: 'relu' }, 1), state: 'STATE_RUNNING' };
+  assert.equal(spread([...runs, ongoing], 'searcherMetricsVal')?.count, 3, 'a run that has not ended counts only without one that has');
+  assert.equal(spread([ongoing], 'searcherMetricsVal')?.mean, 1);
 });
 
 test('a group by a hyperparameter says how many searches are in it by their best trial', () => {

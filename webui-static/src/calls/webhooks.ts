@@ -4,7 +4,7 @@ import { change, get } from '../http';
 
 export interface Trigger {
   triggerType: string; // "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE" …
-  condition: { state?: string; regex?: string } | null;
+  condition: { state?: string; regex?: string; metric?: string; above?: number; below?: number } | null;
 }
 export interface Webhook {
   id: number;
@@ -30,9 +30,10 @@ export const removeWebhook = (id: number): Promise<unknown> => change('DELETE', 
 // The state as lists of experiments name it.
 export const triggerState = (state: string): string => (state === 'ACTIVE' ? 'Running' : stateName(state));
 
-// "Error", "Log: out of memory", "Alert".
+// "Error", "Log: out of memory", "loss > 2.5", "Alert".
 export function triggerText({ triggerType, condition }: Trigger): string {
   if (triggerType === 'TRIGGER_TYPE_TASK_LOG') return `Log: ${condition?.regex ?? ''}`;
   if (triggerType === 'TRIGGER_TYPE_CUSTOM') return 'Alert';
+  if (condition?.metric !== undefined) return `${condition.metric} ${condition.above === undefined ? `< ${condition.below}` : `> ${condition.above}`}`;
   return triggerState(condition?.state ?? '');
 }

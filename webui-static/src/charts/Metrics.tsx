@@ -24,7 +24,7 @@ import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
 import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
-import { isPercentage, paceText, systemTitle, unitText } from './spent';
+import { isAmount, isPercentage, paceText, systemTitle, unitText } from './spent';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
@@ -61,7 +61,7 @@ export function readRange(text: string | undefined): [number, number] | undefine
   return to > from ? [from, to] : undefined;
 }
 
-function readLook(query: Record<string, string | undefined>): Look {
+export function readLook(query: Record<string, string | undefined>): Look {
   const smoothing = Number(query.smooth);
   return {
     axis: query.x ?? 'batches',
@@ -74,7 +74,12 @@ function readLook(query: Record<string, string | undefined>): Look {
 
 // A panel of a system metric has a plain name, and percentages the whole axis.
 const PERCENT: [number, number] = [0, 100];
-const asSystem = (panel: Panel): Panel => ({ ...panel, title: systemTitle(panel.name), range: isPercentage(panel.name) ? PERCENT : undefined });
+const HEADROOM = 1.1;
+function asSystem(panel: Panel): Panel {
+  const largest = (): number => panel.series.reduce((most, { y }) => y.reduce((own: number, value) => Math.max(own, value ?? 0), most), 0);
+  const range: [number, number] | undefined = isPercentage(panel.name) ? PERCENT : isAmount(panel.name) ? [0, HEADROOM * largest() || 1] : undefined;
+  return { ...panel, title: systemTitle(panel.name), range };
+}
 
 // A system metric with its unit.
 const machineText = (name: string, value: number): string => unitText(name, value) ?? metric(value);
@@ -191,7 +196,7 @@ function Nothing({ axis, system, ended }: { axis: Axis; system: boolean; ended: 
   const isOther = !system && axis !== 'batches' && axis !== 'time';
   const title = system ? 'No system metrics' : isOther ? 'No metrics on this axis' : 'No metrics';
   const text = system
-    ? 'Use of GPUs, CPU, memory, disk and network appears here while profiling is enabled.'
+    ? 'Use of GPUs, CPU, memory, disk and network appears here 10 s after the start of a training with det’s library.'
     : isOther
       ? `No metric is reported together with ${axis}; choose another axis.`
       : ended

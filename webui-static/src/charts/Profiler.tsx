@@ -5,12 +5,14 @@ import { useNow } from '../components/clock';
 import { useWidth } from '../components/width';
 import { duration, isEnded, metric } from '../format';
 import { useLive } from '../live';
-import type { Allocation, Trial } from '../wire';
-import { MetricChart, Metrics, readRange } from './Metrics';
+import type { Allocation, Experiment, Trial } from '../wire';
+import { useColorOf } from '../workbench/runColors';
+import { ofTrial } from '../workbench/runs';
+import { MetricChart, Metrics, readLook, readRange } from './Metrics';
 import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
-import { partsOf, reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
-import type { Look, Panel } from './series';
+import { partsOf, recentSpeed, reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
+import type { Panel } from './series';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
@@ -86,14 +88,12 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   };
 }
 
-const LOOK: Look = { axis: 'batches', log: false, smoothing: 0 };
-
 const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
 
-function Speed({ trial, reports, zoom }: { trial: Trial; reports: readonly Report[]; zoom: (from: number, to: number) => void }) {
+function Speed({ trial, reports, color, smoothing, zoom }: { trial: Trial; reports: readonly Report[]; color: string; smoothing: number | undefined; zoom: (from: number, to: number) => void }) {
   const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
-  return <MetricChart panel={panel} look={LOOK} colors={undefined} text={(_, value) => threeDigits(value)} zoom={zoom} />;
+  return <MetricChart panel={panel} look={{ axis: 'batches', log: false, smoothing }} colors={[color]} text={(_, value) => threeDigits(value)} zoom={zoom} />;
 }
 
 const useAttempts = (id: number) =>
@@ -137,11 +137,19 @@ function useUneven(id: number) {
   return live.data;
 }
 
-export function Profiler({ trial }: { trial: Trial }) {
+export interface ProfilerProps {
+  trial: Trial;
+  experiment: Experiment | undefined;
+}
+
+const NO_GROUPS: [] = [];
+
+export function Profiler({ trial, experiment }: ProfilerProps) {
   const ended = isEnded(trial.state);
   const attempts = useAttempts(trial.id);
   const uneven = useUneven(trial.id);
   const { query, setQuery } = useQuery();
+  const color = useColorOf('trial', NO_GROUPS, experiment ? [ofTrial(experiment, trial)] : [])(trial.id);
   const range = readRange(query.batches);
   const everything = useReports(trial.id, undefined);
   const reports = useReports(trial.id, range);
@@ -152,14 +160,14 @@ export function Profiler({ trial }: { trial: Trial }) {
   const now = useNow(!ended);
   const begin = Date.parse(trial.startTime ?? '');
   const spent = attempts.data && everything.data && spentOf(begin, attempts.data, everything.data, now);
-  const last = everything.data && speeds(everything.data, STRETCHES).pop();
+  const speed = everything.data && recentSpeed(everything.data);
   return (
     <>
       <UnevenNote found={uneven} />
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
-          {last && <span class="quiet">{threeDigits(last.perSecond)} batches per second lately</span>}
+          {speed !== undefined && <span class="quiet">{threeDigits(speed)} batches per second lately</span>}
           {range && (
             <button type="button" onClick={() => setQuery({ batches: '' })}>
               Whole range
@@ -169,16 +177,16 @@ export function Profiler({ trial }: { trial: Trial }) {
         {spent && <SpentBar spent={spent} />}
         <div class="charts">
           {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}
-          {reports.data && <Speed trial={trial} reports={reports.data} zoom={closer} />}
+          {reports.data && <Speed trial={trial} reports={reports.data} color={color} smoothing={readLook(query).smoothing} zoom={closer} />}
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">
-            <code>profiling: {'{enabled: true}'}</code> in the configuration measures the phases of a batch and the machine.{' '}
+            <code>profiling: {'{enabled: true}'}</code> in the configuration measures the phases of a batch.{' '}
             <code>det trial profile {trial.id}</code> records a trace of every operator of the next batches.
           </p>
         )}
       </section>
-      <Metrics curves={[{ ...trial, name: '', color: '' }]} single ended={ended} system lead={<h2>Machine</h2>} />
+      <Metrics curves={[{ ...trial, name: '', color }]} single ended={ended} system lead={<h2>Machine</h2>} />
     </>
   );
 }

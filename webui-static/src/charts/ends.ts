@@ -160,8 +160,9 @@ function isFree<T extends End>({ placed, dots, width, height, covers }: Layout<T
   const right = label.left + lengthOf(label);
   const isWithin = label.left >= 0 && right <= width && label.middle >= LINE / 2 && label.middle <= height - LINE / 2;
   const isOver = (other: T & Label): boolean => Math.abs(other.middle - label.middle) < LINE && other.left <= right + BETWEEN && label.left <= other.left + lengthOf(other) + BETWEEN;
-  // A label on a curve has no distance to it.
-  const isOwn = dots.every((dot) => dot.text === label.text || distance(label, dot) >= Math.max(END_DOT, distance(label, label)));
+  // A label on a curve has no distance to it, and stays away from the ends of others.
+  const own = distance(label, label);
+  const isOwn = dots.every((dot) => dot.text === label.text || distance(label, dot) >= Math.max(END_DOT, own === 0 ? LINE : own));
   return isWithin && isOwn && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
 }
 

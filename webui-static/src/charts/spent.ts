@@ -95,10 +95,12 @@ const median = (values: readonly number[]): number | undefined => [...values].so
 // Newest reports that tell the present speed and utilization of a trial.
 const NEWEST = 60;
 
-// The present speed of a trial in batches per second.
+// The present speed of a trial in batches per second: the median between its newest reports; undefined without two.
+export const recentSpeed = (reports: readonly Report[]): number | undefined => median(speeds(reports.slice(-NEWEST), NEWEST).map((one) => one.perSecond));
+
 function paceOf(all: readonly MetricSeries[]): number | undefined {
   const longest = all.filter(({ group }) => group === 'training').sort((a, b) => b.batches.length - a.batches.length)[0];
-  return median(speeds(longest ? reportsOf(longest).slice(-NEWEST) : [], NEWEST).map((one) => one.perSecond));
+  return longest && recentSpeed(reportsOf(longest));
 }
 
 // "46.2 batches/s · GPU 82%": medians of the newest reports, of several trials the sum of their speeds, without the
@@ -130,11 +132,17 @@ const TITLES: Readonly<Record<string, string>> = {
   net_throughput_recv: 'Network received',
 };
 
+const GPU_TITLES: Readonly<Record<string, string>> = { util: 'use', free_memory: 'free memory', power: 'power', temperature: 'temperature' };
+
 // "GPU 0 use" of "gpu_util.0"; undefined for unknown names.
 export function systemTitle(name: string): string | undefined {
-  const [, kind, gpu] = /^gpu_(util|free_memory)\.(\d+)$/.exec(name) ?? [];
-  return gpu === undefined ? TITLES[name] : `GPU ${gpu} ${kind === 'util' ? 'use' : 'free memory'}`;
+  const [, kind = '', gpu] = /^gpu_([a-z_]+)\.(\d+)$/.exec(name) ?? [];
+  const title = GPU_TITLES[kind];
+  return title === undefined ? TITLES[name] : `GPU ${gpu} ${title}`;
 }
+
+// Whether the axis of a system metric begins at zero: its values are amounts of memory, data or power.
+export const isAmount = (name: string): boolean => /memory|_throughput_|_power\b/.test(name);
 
 // Whether the values of a system metric are percentages.
 export const isPercentage = (name: string): boolean => /_util\b|_util_/.test(name);
@@ -143,6 +151,8 @@ export const isPercentage = (name: string): boolean => /_util\b|_util_/.test(nam
 export function unitText(name: string, value: number): string | undefined {
   if (/_throughput_/.test(name)) return `${bytes(value, 2)}/s`;
   if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return bytes(value, 2);
+  if (/^gpu_power\b/.test(name)) return `${Number(value.toPrecision(3))} W`;
+  if (/^gpu_temperature\b/.test(name)) return `${Math.round(value)} °C`;
   if (isPercentage(name)) return `${Number(value.toPrecision(3))}%`;
   return undefined;
 }

@@ -21,6 +21,7 @@ import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { bytes, counted, digits, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
+import type { ProfilerProps } from '../charts/Profiler';
 import { withEvent } from '../events';
 import { useLive, type Live } from '../live';
 import { paths, useQuery, useTitle } from '../address';
@@ -39,7 +40,7 @@ import { useMemo } from 'preact/hooks';
 
 const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
 const MarkdownNotes = later<NotesProps>(async () => (await import('./more')).MarkdownNotes);
-const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
+const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profiler);
 const SearchView = later<SearchProps>(async () => (await import('./more')).SearchView);
 
 const TABS = ['Trials', 'Log', 'Profiler', 'Checkpoints', 'Code', 'Configuration', 'Notes'] as const;
@@ -297,7 +298,7 @@ export function ExperimentPage({ id }: { id: number }) {
       )}
       {tab === 'Profiler' && trials.data && (
         <OfTrial one={one} trials={list}>
-          {(trial) => <Profiler key={trial.id} trial={trial} />}
+          {(trial) => <Profiler key={trial.id} trial={trial} experiment={one} />}
         </OfTrial>
       )}
       {tab === 'Checkpoints' && <ExperimentCheckpoints one={one} smallerIsBetter={smallerIsBetter(one)} />}

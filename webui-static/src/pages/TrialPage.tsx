@@ -4,6 +4,7 @@ import * as api from '../api';
 import { Metrics } from '../charts/Metrics';
 import { attemptTone, savedIn, Timeline } from '../charts/Timeline';
 import { Hparams } from '../charts/Hparams';
+import type { ProfilerProps } from '../charts/Profiler';
 import { flatten } from '../charts/search';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
@@ -52,7 +53,7 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 );
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
-const Profiler = later<{ trial: Trial }>(async () => (await import('./more')).Profiler);
+const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profiler);
 
 function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experiment | undefined; brief: boolean }) {
   const now = useNow(!isEnded(trial.state));
@@ -218,7 +219,7 @@ function Page({ trial }: { trial: Trial }) {
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}
       {tab === 'Files' && <TrialFiles id={id} />}
-      {tab === 'Profiler' && <Profiler trial={trial} />}
+      {tab === 'Profiler' && <Profiler trial={trial} experiment={experiment} />}
     </>
   );
 }

@@ -1,4 +1,5 @@
-// Webhooks: endpoints that are notified when experiments change state, when a log line matches, or on an alert.
+// Webhooks: endpoints that are notified when experiments change state, when a log line matches, when
+// a metric crosses a threshold, or on an alert.
 import { useSignal } from '@preact/signals';
 import { useTitle } from '../address';
 import { workspaces, type Workspace } from '../calls/places';
@@ -21,10 +22,11 @@ function triggersOf(fields: FormData): Trigger[] {
     triggerType: 'TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE',
     condition: { state },
   }));
-  const regex = field(fields, 'regex');
+  const [regex, metric] = [field(fields, 'regex'), field(fields, 'metric')];
   return [
     ...states,
     ...(regex === '' ? [] : [{ triggerType: 'TRIGGER_TYPE_TASK_LOG', condition: { regex } }]),
+    ...(metric === '' ? [] : [{ triggerType: 'TRIGGER_TYPE_METRIC_THRESHOLD_EXCEEDED', condition: { metric, [field(fields, 'side')]: Number(field(fields, 'limit')) } }]),
     ...(field(fields, 'alert') === 'on' ? [{ triggerType: 'TRIGGER_TYPE_CUSTOM', condition: {} }] : []),
   ];
 }
@@ -76,6 +78,15 @@ const Fields = ({ places }: { places: readonly Workspace[] }) => (
       Notify when a log line matches (regex)
       <input type="text" name="regex" autocomplete="off" />
     </label>
+    <fieldset class="metric-rule">
+      <legend>Notify when a metric is, the first time in a trial</legend>
+      <input type="text" name="metric" aria-label="Metric" placeholder="validation_loss" autocomplete="off" />
+      <select name="side" aria-label="Side">
+        <option value="above">above</option>
+        <option value="below">below</option>
+      </select>
+      <input type="text" name="limit" aria-label="Threshold" inputMode="decimal" autocomplete="off" />
+    </fieldset>
     <label class="check">
       <input type="checkbox" name="alert" /> Notify when a task raises an alert
     </label>
@@ -86,6 +97,8 @@ function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: 
   const make = async (fields: FormData): Promise<void> => {
     const triggers = triggersOf(fields);
     if (triggers.length === 0) throw new ApiError(400, 'Choose what the webhook is notified of.');
+    if (field(fields, 'metric') !== '' && (field(fields, 'limit') === '' || !Number.isFinite(Number(field(fields, 'limit')))))
+      throw new ApiError(400, 'The threshold of the metric must be a number.');
     if (field(fields, 'alert') === 'on' && field(fields, 'mode') === 'WEBHOOK_MODE_WORKSPACE')
       throw new ApiError(400, 'Alerts are sent only to webhooks that experiments name. Choose "Those that name it" as Experiments.');
     await makeWebhook({
@@ -189,7 +202,7 @@ export function WebhooksPage() {
         <span class="spring" />
         {live.data?.length !== 0 && <NewWebhook places={places.data ?? []} reload={live.reload} />}
       </div>
-      <p class="intro">Endpoints that receive a signed message when experiments change state, a log line matches, or a task raises an alert.</p>
+      <p class="intro">Endpoints that receive a signed message when experiments change state, a log line matches, a metric crosses a threshold, or a task raises an alert.</p>
       <Loaded live={live}>
         {(all) =>
           all.length === 0 ? (

@@ -175,7 +175,11 @@ function Bar({ kind, source, title, search, view, keys, rows, layout, shown, sha
   return (
     <div class="workbench-bar">
       {title}
-      {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && <span class="quiet found">{drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}</span>}
+      {shown === 'both' && groups.length === 0 && !shadeOf && drawn.length < found.length && (
+        <span class="quiet found" title={`${view.drawn ? 'The chosen ones' : kind === 'trial' ? 'The first ones of the table' : 'Those that run, the newest, and the best one'}. The circles before the rows show and hide curves.`}>
+          {drawn.length} {kind === 'trial' ? 'in color' : 'drawn'}
+        </span>
+      )}
       {(groupsSearches || hasItalics) && (
         <span class={`quiet found ${groupsSearches ? '' : 'by-width'}`} title="The hyperparameters of a search, in italics, are those of its best trial, by which it counts in groups; its other trials may have other values">
           searches by best trial

@@ -1,5 +1,5 @@
 // Groups of runs with equal values in some columns, and what their rows show of a column. Pure.
-import { counted, grouped, metric } from '../format';
+import { counted, grouped, isEnded, metric } from '../format';
 import type { JsonValue } from '../wire';
 import { cellWidth, valueText, type Column } from './columns';
 import { isNumber, isSearch, readerOf, type Run } from './runs';
@@ -67,7 +67,7 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
 export const searchesByBest = ({ runs, byHyperparameter }: Pick<Group, 'runs' | 'byHyperparameter'>): number =>
   byHyperparameter ? runs.filter(isSearch).length : 0;
 
-// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs have no number in the column of means; "×12" without room for
+// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs run or have no number in the column of means; "×12" without room for
 // it, and "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
   const { runs } = group;
@@ -121,9 +121,13 @@ export function spreadText(runs: readonly Run[], { key, text = metric }: Pick<Co
   return [count, mean, `min ${text(values[0] ?? 0)}`, `median ${text((low + high) / 2)}`, `max ${text(values[values.length - 1] ?? 0)}`].join(' · ');
 }
 
-// Those of a column; undefined if no run has a number there.
-export const spread = (runs: readonly Run[], column: string): Spread | undefined =>
-  spreadOf(runs.map(readerOf(column)).filter(isNumber));
+// Those of a column; undefined if no run has a number there. Runs that have not ended count only while none has: their metrics
+// are on the way, and the mean would tell how far they are.
+export function spread(runs: readonly Run[], column: string): Spread | undefined {
+  const read = readerOf(column);
+  const of = (some: readonly Run[]): Spread | undefined => spreadOf(some.map(read).filter(isNumber));
+  return of(runs.filter(({ state }) => isEnded(state))) ?? of(runs);
+}
 
 // The range of a column, "0.001–0.1", or its only value, in no more decimal places than the rows have; '' if no run has a
 // number there.
