@@ -98,6 +98,8 @@ async function main() {
       const temperature = 64 - 30 * Math.exp(-epoch / 8) + noise();
       await report('gpu', step, { 'gpu_util.0': 82 + 6 * noise(), 'gpu_free_memory.0': 2.1e9 + 1e8 * noise(), 'gpu_power.0': 410 + 20 * noise(), 'gpu_temperature.0': temperature });
       await report('cpu', step, { cpu_util_simple: 34 + 8 * noise() });
+      await report('memory', step, { memory_free: 48e9 + 1e9 * noise() });
+      await report('network', step, { net_throughput_recv: 9e6 + 2e6 * noise() });
     }
     await call('POST', `/trials/${DET_TRIAL_ID}/progress`, { progress: epoch / epochs });
     if (pace > 0) await new Promise((resolve) => setTimeout(resolve, pace));

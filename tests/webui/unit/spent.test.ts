@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isAmount, paceText, partsOf, reportsOf, speeds, spentOf, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import { isAmount, paceText, partsOf, reportsOf, speeds, spentOf, systemRank, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation, MetricSeries } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -89,5 +89,6 @@ test('measurements of the machine have units', () => {
   const titles = { 'gpu_util.0': 'GPU 0 use', 'gpu_free_memory.12': 'GPU 12 free memory', 'gpu_power.1': 'GPU 1 power', 'gpu_temperature.1': 'GPU 1 temperature', memory_free: 'Free memory' };
   assert.deepEqual(Object.keys(titles).map(systemTitle), Object.values(titles));
   assert.deepEqual(['gpu_free_memory.0', 'gpu_power.1', 'net_throughput_recv', 'gpu_temperature.0', 'disk_iops'].map(isAmount), [true, true, true, false, false]);
+  assert.deepEqual(['own', 'memory_free', 'cpu_util_simple', 'gpu_power.0', 'gpu_util.1'].sort((a, b) => systemRank(a) - systemRank(b)), ['gpu_util.1', 'cpu_util_simple', 'memory_free', 'gpu_power.0', 'own']);
   assert.deepEqual(['own', 'gpu_own.0', 'gpu_util'].map(systemTitle), [undefined, undefined, undefined]);
 });

@@ -50,6 +50,9 @@ test('a group by a hyperparameter says how many searches are in it by their best
   assert.equal(text([search]), '1 (one search)');
   assert.equal(text([search, single], true, false), 'mean of 2');
   assert.equal(text([search, single], false), '×2');
+  const ongoing = { ...search, id: 9, state: 'STATE_RUNNING' } as Run;
+  assert.equal(text([search, single, ongoing]), 'mean of 2 ended (one search)');
+  assert.equal(text([ongoing, ongoing]), 'mean of 2 (2 searches)');
 });
 
 test('a row of a group has the range of a hyperparameter, and room for it', () => {

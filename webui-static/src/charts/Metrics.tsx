@@ -24,7 +24,7 @@ import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
 import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
-import { isAmount, isPercentage, paceText, systemTitle, unitText } from './spent';
+import { isAmount, isPercentage, paceText, systemRank, systemTitle, unitText } from './spent';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
@@ -152,7 +152,7 @@ function usePanels(props: Props, data: MetricSeries[] | undefined, ofOthers: Met
   return useMemo(() => {
     const named = curves.map((one) => (single ? { id: one.id, startTime: one.startTime } : one));
     const all = ledBy(toPanels(sourcesOf(named, data ?? [], system), axis), objective?.metric);
-    if (system) return all.map(asSystem);
+    if (system) return all.map(asSystem).sort((a, b) => systemRank(a.name) - systemRank(b.name));
     return all.map((panel) => (groups ? toBands(panel, groups.of, groups.few) : { ...panel, behind: behind.get(panel.name) ?? [] }));
   }, [data, behind, starts, axis, system, objective?.metric]);
 }

@@ -125,6 +125,10 @@ const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
 // Whether a color stands for one trial, so that table and charts can point at it.
 export const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
 
+// Lines of a panel between pixels, at most: on whole pixels a slow decay has steps. More lines are drawn on pixels, which
+// leaves out points.
+const FINE_SERIES = 16;
+
 // The lines of a panel, with smoothing also the unsmoothed ones behind them, and the bands of groups between their edges.
 function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonly string[], card: string): { lines: uPlot.Series[]; bands: uPlot.Band[] } {
   const count = panel.series.length;
@@ -139,6 +143,7 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       ink: (part: number) => ink(part * opacity),
       stroke: ink(opacity),
       width: width * wider,
+      pxAlign: count <= FINE_SERIES ? 0 : 1,
       dash: series.isPartial && opacity === 1 ? PARTIAL : dash,
       // Points of validation are hollow.
       points: { show: series.x.length === 1 || hasDots, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
@@ -179,7 +184,8 @@ function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
   ];
 }
 
-// Dots of training beside validation are hollow.
+// Dots of training beside validation are hollow: a line of this width.
+const HOLLOW = 1.5;
 function cursorOf(panel: Panel, colors: readonly string[], card: string): uPlot.Cursor {
   const count = panel.series.length;
   const isHollow = panel.series.map(({ group }) => !isLoud(styleOf(panel, group)));
@@ -190,7 +196,7 @@ function cursorOf(panel: Panel, colors: readonly string[], card: string): uPlot.
     y: false,
     move: snapped,
     drag: { x: true, y: false, setScale: false },
-    points: { one: count > MANY_SERIES, size: 7, stroke: (_, i) => (isHollow[i - 1] ? ink(i) : card), fill: (_, i) => (isHollow[i - 1] ? card : ink(i)) },
+    points: { one: count > MANY_SERIES, size: 7, width: (_, i) => (isHollow[i - 1] ? HOLLOW : 0), stroke: (_, i) => (isHollow[i - 1] ? ink(i) : card), fill: (_, i) => (isHollow[i - 1] ? card : ink(i)) },
     dataIdx: (plot, i, at) => (i > count ? null : nearest(plot.data[0], plot.data[i] ?? [], at)) as number,
     focus: {
       prox: count > 1 ? 24 : -1,

@@ -141,6 +141,13 @@ export function systemTitle(name: string): string | undefined {
   return title === undefined ? TITLES[name] : `GPU ${gpu} ${title}`;
 }
 
+// System metrics in the order of charts: use first, then amounts.
+const ORDER = [/^gpu_util\b/, /^cpu_util/, /^gpu_free_memory\b/, /^memory_/, /^gpu_power\b/, /^gpu_temperature\b/, /^net_/, /^disk_/];
+export function systemRank(name: string): number {
+  const at = ORDER.findIndex((pattern) => pattern.test(name));
+  return at < 0 ? ORDER.length : at;
+}
+
 // Whether the axis of a system metric begins at zero: its values are amounts of memory, data or power.
 export const isAmount = (name: string): boolean => /memory|_throughput_|_power\b/.test(name);
 

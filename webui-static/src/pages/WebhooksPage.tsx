@@ -79,7 +79,7 @@ const Fields = ({ places }: { places: readonly Workspace[] }) => (
       <input type="text" name="regex" autocomplete="off" />
     </label>
     <fieldset class="metric-rule">
-      <legend>Notify when a metric is, the first time in a trial</legend>
+      <legend>Notify once per trial when a metric is</legend>
       <input type="text" name="metric" aria-label="Metric" placeholder="validation_loss" autocomplete="off" />
       <select name="side" aria-label="Side">
         <option value="above">above</option>

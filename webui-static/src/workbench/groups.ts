@@ -64,21 +64,23 @@ export function groupsOf(runs: readonly Run[], columns: readonly string[], sort?
 }
 
 // The searches of a group whose other trials may belong to other groups.
-export const searchesByBest = ({ runs, byHyperparameter }: Pick<Group, 'runs' | 'byHyperparameter'>): number =>
+export const searchesByBest = ({ runs, byHyperparameter }: { runs: readonly Run[]; byHyperparameter: boolean }): number =>
   byHyperparameter ? runs.filter(isSearch).length : 0;
 
-// "mean of 12 (3 searches)", or "mean of 9 of 12" where some runs run or have no number in the column of means; "×12" without room for
-// it, and "4, one with a value".
+// "mean of 12 (3 searches)" of the runs in the mean, "mean of 9 ended" beside runs that have not ended, "mean of 9 of 12" where
+// some runs have no number in the column of means; "×12" without room for it, and "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
-  const { runs } = group;
+  const { runs, byHyperparameter } = group;
   const all = grouped(runs.length);
   if (!hasRoom) return `×${all}`;
+  const hasMean = column !== undefined && column.inGroup !== 'range';
+  const used = hasMean ? inMean(runs, column.key) : runs;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
-  const searches = searchesByBest(group);
+  const searches = searchesByBest({ runs: used, byHyperparameter });
   const more = searches === 0 ? '' : ` (${searches === 1 ? 'one search' : `${grouped(searches)} searches`})`;
   if (known === undefined || runs.length === 1) return all + more;
   if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value${more}`;
-  return `mean of ${known === runs.length ? all : `${grouped(known)} of ${all}`}${more}`;
+  return `mean of ${known === used.length ? grouped(known) : `${grouped(known)} of ${grouped(used.length)}`}${used.length < runs.length ? ' ended' : ''}${more}`;
 }
 
 export interface Spread {
@@ -121,13 +123,16 @@ export function spreadText(runs: readonly Run[], { key, text = metric }: Pick<Co
   return [count, mean, `min ${text(values[0] ?? 0)}`, `median ${text((low + high) / 2)}`, `max ${text(values[values.length - 1] ?? 0)}`].join(' · ');
 }
 
-// Those of a column; undefined if no run has a number there. Runs that have not ended count only while none has: their metrics
+// The runs that count in the mean of a column: those that have ended, if one of them has a number there. The metrics of others
 // are on the way, and the mean would tell how far they are.
-export function spread(runs: readonly Run[], column: string): Spread | undefined {
+function inMean(runs: readonly Run[], column: string): readonly Run[] {
+  const ended = runs.filter(({ state }) => isEnded(state));
   const read = readerOf(column);
-  const of = (some: readonly Run[]): Spread | undefined => spreadOf(some.map(read).filter(isNumber));
-  return of(runs.filter(({ state }) => isEnded(state))) ?? of(runs);
+  return ended.some((run) => isNumber(read(run))) ? ended : runs;
 }
+
+// Mean and deviation of a column; undefined if no run has a number there.
+export const spread = (runs: readonly Run[], column: string): Spread | undefined => spreadOf(inMean(runs, column).map(readerOf(column)).filter(isNumber));
 
 // The range of a column, "0.001–0.1", or its only value, in no more decimal places than the rows have; '' if no run has a
 // number there.
