@@ -1,4 +1,5 @@
 """Quotas on real processes: slots, experiments, log lines, metrics and checkpoints."""
+import datetime
 import json
 import os
 import pathlib
@@ -110,6 +111,29 @@ class Quotas(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("metric series are stored, and the limit is 1", refused.stderr)
         self.assertGreater(self.cluster.trial(trial)["id"], 0)
+
+    def test_measurements_of_the_machine_without_room_do_not_hold_up_other_reports(self):
+        path = self.cluster.dir / "config.yaml"
+        path.write_text("\n".join([
+            "name: full", "entrypoint: model_def:TinyTrial", "max_restarts: 0",
+            "hyperparameters: {learning_rate: 0.001, global_batch_size: 32}",
+            "searcher: {name: single, metric: validation_loss, max_length: {batches: 100000000}}",
+            f"checkpoint_storage: {{type: shared_fs, host_path: {self.storage}}}", ""]))
+        made = self.cluster.run_det("experiment", "create", path, FIXTURE.parent / "tiny")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        id = int(made.stdout.split("Created experiment ")[1].split()[0])
+        trial = self.cluster.trial_id(id)
+
+        def times():
+            return [datetime.datetime.fromisoformat(one["training"]["endTime"])
+                    for one in self.cluster.trial(trial)["workloads"] if one.get("training")]
+
+        wait_until("training", times, timeout=400)
+        self.cluster.det("quota", "set", "--user", "admin", "metric_series", 1)
+        # The first measurements come after 10 s.
+        wait_until("later reports", lambda: times()[-1] - times()[0] > datetime.timedelta(seconds=14), timeout=40)
+        self.assertEqual(self.cluster.reports(trial, "cpu"), [])
+        self.cluster.det("experiment", "kill", id)
 
     def test_experiments_beyond_the_checkpoint_bytes_are_refused(self):
         self.cluster.det("quota", "set", "--workspace", "Uncategorized", "checkpoint_bytes", "0")

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/base/event.h"
 #include "common/base/json.h"
@@ -25,6 +26,12 @@ constexpr const char* kSessionMethod = "/det.v1.HarnessService/Session";
 constexpr std::size_t kMaxUnacknowledged = 1024;
 constexpr std::size_t kMaxEndMessage = 4096;
 constexpr std::chrono::seconds kEdgePatience{10};
+
+/// Whether the training library reports this group by itself, as SystemMetrics::groups() names them.
+bool is_of_machine(const std::string& group) {
+  static const std::set<std::string> groups{"gpu", "cpu", "memory", "disk", "network"};
+  return groups.contains(group);
+}
 
 }  // namespace
 
@@ -277,8 +284,10 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     const auto keys = check_metrics(report);
     if (!keys) return refuse(keys.error());
     const Status room = context_.quotas->check(core::QuotaResource::kMetricSeries, owner_);
-    if (auto counted = context_.metric_names->add(trial_, *keys, room, fresh_); !counted)
-      return refuse(counted.error());
+    if (auto counted = context_.metric_names->add(trial_, *keys, room, fresh_); !counted) {
+      // Measurements of the machine come without a request, so they do not hold up the reports behind them.
+      return is_of_machine(report.group()) ? report_done(sequence, {}) : refuse(counted.error());
+    }
     // The searcher depends on validations; other metrics bypass the core.
     if (report.group() == "validation") {
       return to_core(sequence,

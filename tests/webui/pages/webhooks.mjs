@@ -20,8 +20,10 @@ export const webhooks = [
       await dialog().getByRole('textbox', { name: 'Name' }).fill('nightly');
       await dialog().getByLabel('Completed').check();
       await dialog().getByLabel('Notify when a log line matches').fill('<img src=x>');
-      await dialog().getByLabel('Metric', { exact: true }).fill('loss');
       await dialog().getByLabel('Threshold').fill('many');
+      await dialog().getByRole('button', { name: 'Create', exact: true }).click();
+      await dialog().getByRole('alert').getByText('Name the metric of the threshold.').waitFor();
+      await dialog().getByLabel('Metric', { exact: true }).fill('loss');
       await dialog().getByRole('button', { name: 'Create', exact: true }).click();
       await dialog().getByRole('alert').getByText('The threshold of the metric must be a number.').waitFor();
       await dialog().getByLabel('Threshold').fill('2.5');

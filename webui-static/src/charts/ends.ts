@@ -195,6 +195,9 @@ const placesAside = <T extends End>(end: T, points: readonly Point[]): (T & Labe
     [-ASIDE, ASIDE].flatMap((down) => [x + ASIDE, x - ASIDE - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
   );
 
+// The label of an end on its curves at a column.
+const onCurves = <T extends End>(end: T, x: number, y: number): T & Label => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false });
+
 // The label of a curve that ends within the plot or has left it.
 function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layout<T>): (T & Label) | undefined {
   const heights = columns.map((column) => column.heights);
@@ -202,7 +205,7 @@ function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layo
   const points = clearest(heights, own, !end.isOut)
     .map((at) => ({ x: columns[at]?.x ?? 0, y: heights[at]?.[own] ?? 0 }))
     .filter(({ x, y }) => x >= 0 && x <= layout.width && y >= 0 && y <= layout.height);
-  const onCurve = points.map(({ x, y }) => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false }));
+  const onCurve = points.map(({ x, y }) => onCurves(end, x, y));
   const close = end.isOut ? [] : closePlaces(end);
   const aside = end.isOut ? placesAside(end, points) : [];
   const overCurves = { ...layout, covers: () => false };
@@ -225,9 +228,6 @@ function bundles<T extends End>(ends: readonly T[]): T[] {
   }
   return runs.map((run) => ({ ...joined(...run), y: run.reduce((sum, { y }) => sum + y, 0) / run.length }));
 }
-
-// The label of joined ends on their curves at a column.
-const onCurves = <T extends End>(end: T, x: number, y: number): T & Label => ({ ...end, x, y, left: x - lengthOf(end) / 2, middle: y, isJoined: false });
 
 // Labels on these curves at one place of the x axis: at the last with most labels, room between them and the flattest curves.
 // Empty if other curves lie on one of these everywhere, or there is no place for a label.

@@ -95,10 +95,11 @@ const Fields = ({ places }: { places: readonly Workspace[] }) => (
 
 function NewWebhook({ places, reload }: { places: readonly Workspace[]; reload: () => void }) {
   const make = async (fields: FormData): Promise<void> => {
+    const [metric, limit] = [field(fields, 'metric'), field(fields, 'limit')];
+    if (metric === '' && limit !== '') throw new ApiError(400, 'Name the metric of the threshold.');
+    if (metric !== '' && (limit === '' || !Number.isFinite(Number(limit)))) throw new ApiError(400, 'The threshold of the metric must be a number.');
     const triggers = triggersOf(fields);
     if (triggers.length === 0) throw new ApiError(400, 'Choose what the webhook is notified of.');
-    if (field(fields, 'metric') !== '' && (field(fields, 'limit') === '' || !Number.isFinite(Number(field(fields, 'limit')))))
-      throw new ApiError(400, 'The threshold of the metric must be a number.');
     if (field(fields, 'alert') === 'on' && field(fields, 'mode') === 'WEBHOOK_MODE_WORKSPACE')
       throw new ApiError(400, 'Alerts are sent only to webhooks that experiments name. Choose "Those that name it" as Experiments.');
     await makeWebhook({
