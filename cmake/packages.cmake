@@ -42,7 +42,7 @@ set(det_torch_package libtorch-dev)
 if(DET_LIBTORCH MATCHES "CUDA [0-9]")
   set(det_torch_package libtorch-cuda-dev)
 endif()
-set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, ${det_torch_package}, libopenblas-openmp-dev, nlohmann-json3-dev, libcurl4")
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, ${det_torch_package}, libopenblas0-openmp, nlohmann-json3-dev, libcurl4")
 
 # Maintainer scripts: create the user and the configuration file of a service. They start nothing.
 foreach(part master agent)

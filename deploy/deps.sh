@@ -15,7 +15,7 @@ set -euo pipefail
 build_packages=(
   build-essential cmake ninja-build ccache clang mold pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev libgrpc++-dev libre2-dev
-  libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp libopenblas-openmp-dev
+  libtorch-dev libgloo-dev libturbojpeg0-dev libstb-dev libopenblas0-openmp
   libyaml-cpp-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev
   libpq-dev postgresql zlib1g-dev libisal-dev libssl-dev libsodium-dev
   libseccomp-dev libssh-dev bubblewrap libarchive-dev libcurl4-openssl-dev libboost-dev util-linux procps curl ca-certificates jq

@@ -43,10 +43,10 @@ target_include_directories(det::torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 # Debian's LibTorch uses the system's libblas.so.3. The reference BLAS is 8 to 30 times slower than OpenBLAS,
 # so OpenBLAS is linked explicitly and comes first in the order of symbol resolution.
 if(DET_SYSTEM_TORCH)
-  find_library(DET_OPENBLAS openblas)
+  find_library(DET_OPENBLAS NAMES libopenblas.so.0 openblas)
   if(DET_OPENBLAS)
     target_link_libraries(det::torch INTERFACE -Wl,--push-state,--no-as-needed ${DET_OPENBLAS} -Wl,--pop-state)
   else()
-    message(WARNING "OpenBLAS not found (libopenblas-openmp-dev): training on the CPU will be several times slower")
+    message(WARNING "OpenBLAS not found (libopenblas0-openmp): training on the CPU will be several times slower")
   endif()
 endif()

@@ -72,6 +72,8 @@ export const MAX_APART = 16;
 // The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it. Lines differ
 // by their hues rather than by their lightness, which counts less.
 const ALIKE = 0.1;
+// The same for the color that a run had last: it changes only for one that can hardly be told from another one.
+const SAME = 0.05;
 const LIGHTNESS = 0.5;
 const SEEDS = Array.from({ length: 64 }, (_, at) => at);
 
@@ -105,7 +107,7 @@ export function seedsOf(ids: readonly number[], shown: Seeds, usual: Seeds = NO_
     const taken = [...seeds.values()];
     const room = (seed: number): number => Math.min(...taken.map((other) => apart(seed, other)));
     const own = usual.get(id) ?? id;
-    seeds.set(id, room(own) >= ALIKE ? own : SEEDS.reduce((best, seed) => (room(seed) > room(best) ? seed : best), own));
+    seeds.set(id, room(own) >= (usual.has(id) ? SAME : ALIKE) ? own : SEEDS.reduce((best, seed) => (room(seed) > room(best) ? seed : best), own));
   }
   return seeds;
 }

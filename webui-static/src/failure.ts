@@ -16,8 +16,14 @@ export function errorLine(reason: string): string {
   );
 }
 
-// The lines above the error, or all lines if others follow it; "" for a reason of one line.
+// How the run ended, "out of memory: exit code 1"; "" where that is the error.
+export const endText = (reason: string): string => (reason.includes('\n') ? (reason.split('\n')[0] ?? '').trim() : '');
+
+// The lines of the output above the error, or all lines if others follow it; "" without output.
 export function errorContext(reason: string): string {
-  const [text, error] = [reason.trimEnd(), errorLine(reason)];
-  return text.endsWith(`\n${error}`) ? text.slice(0, -error.length).trimEnd() : text.includes('\n') ? text : '';
+  const [output, error] = [reason.trimEnd().split('\n').slice(1).join('\n'), errorLine(reason)];
+  return output === error ? '' : output.endsWith(`\n${error}`) ? output.slice(0, -error.length).trimEnd() : output;
 }
+
+// Whether a line of a log names an error, as an exception of Python does.
+export const namesError = (line: string): boolean => /^([A-Za-z_][\w.]*)?(Error|Exception|Interrupt)(:|$)/.test(line);

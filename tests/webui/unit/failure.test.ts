@@ -1,7 +1,7 @@
 // The line of a failed run that names its error.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { errorContext, errorLine } from '../../../webui-static/src/failure';
+import { endText, errorContext, errorLine, namesError } from '../../../webui-static/src/failure';
 
 test('of a Python traceback it is the exception, not the carets', () => {
   const reason = `exit code 1
@@ -40,7 +40,14 @@ test('otherwise it is the last line of text, or the exit', () => {
 });
 
 test('an error at the end is not repeated below itself', () => {
-  assert.equal(errorContext('exit code 1\n  File "a.py"\nValueError: bad\n'), 'exit code 1\n  File "a.py"');
-  assert.equal(errorContext('exit code 1\nValueError: bad\n^^^'), 'exit code 1\nValueError: bad\n^^^');
+  assert.equal(errorContext('exit code 1\n  File "a.py"\nValueError: bad\n'), '  File "a.py"');
+  assert.equal(errorContext('exit code 1\nValueError: bad\n'), '');
+  assert.equal(errorContext('exit code 1\nValueError: bad\n^^^'), 'ValueError: bad\n^^^');
   assert.equal(errorContext('exit code 3'), '');
+  assert.deepEqual(['exit code 1\nValueError: bad\n', 'exit code 3'].map(endText), ['exit code 1', '']);
+});
+
+test('a line of a log names an error as an exception does', () => {
+  const lines = ['RuntimeError: CUDA out of memory', 'torch.OutOfMemoryError: full', 'KeyboardInterrupt', 'Error rate: 0.3', '  ValueError: indented', 'loss 0.2'];
+  assert.deepEqual(lines.map(namesError), [true, true, true, false, false, false]);
 });

@@ -78,9 +78,9 @@ test('speed is batches by time between reports, over few stretches; going back t
 });
 
 test('measurements of the machine have units', () => {
-  assert.equal(unitText('memory_free', 12e9), '12.00 GB');
-  assert.equal(unitText('gpu_free_memory.3', 2e9), '2.00 GB');
-  assert.equal(unitText('net_throughput_recv', 1500), '1.50 KB/s');
+  assert.equal(unitText('memory_free', 12e9), '12 GB');
+  assert.deepEqual([0, 100, 500e6, 2.09e9].map((value) => unitText('gpu_free_memory.3', value)), ['0 B', '100 B', '500 MB', '2.09 GB']);
+  assert.equal(unitText('net_throughput_recv', 1500), '1.5 KB/s');
   assert.equal(unitText('gpu_util.0', 99.5), '99.5%');
   assert.equal(unitText('cpu_util_simple', 12.3456), '12.3%');
   assert.equal(unitText('gpu_power.0', 351.24), '351 W');

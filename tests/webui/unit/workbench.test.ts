@@ -295,6 +295,15 @@ test('a run keeps the color that it had last, unless that looks like the color o
   for (const text of [null, '{', '{}', '3']) assert.equal(readSeeds(text).size, 0);
 });
 
+test('after the page is loaded again all runs have the colors that they had, whatever the order in which they were shown', () => {
+  for (let first = 1; first <= 50; first++) {
+    const ids = Array.from({ length: 12 }, (_, at) => ((first * 37 + at * 29) % 61) + 1);
+    const shown = ids.reduce((seeds, _, at) => seedsOf(ids.slice(0, at + 1), seeds), new Map<number, number>());
+    const inOrder = [...ids].sort((a, b) => a - b);
+    assert.deepEqual(new Map([...seedsOf(inOrder, new Map(), shown)].sort()), new Map([...shown].sort()), `${ids}`);
+  }
+});
+
 test('the best value so far follows the better direction', () => {
   const trials = [trial(3, {}, 0.7), trial(1, {}, 0.5), trial(2, {}), trial(4, {}, 0.6)];
   assert.deepEqual(history(trials, false).map(({ trial: { id }, best }) => [id, best]), [[1, 0.5], [3, 0.7], [4, 0.7]]);

@@ -7,7 +7,7 @@ import { duration, isEnded, metric } from '../format';
 import { useLive } from '../live';
 import type { Allocation, Experiment, Trial } from '../wire';
 import { useColorOf } from '../workbench/runColors';
-import { ofTrial } from '../workbench/runs';
+import { at, ofTrial } from '../workbench/runs';
 import { MetricChart, Metrics, readLook, readRange } from './Metrics';
 import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
@@ -22,6 +22,7 @@ const STRETCHES = 200;
 const TIMINGS = 4000;
 const BARS = 100;
 const HEIGHT = 28;
+const WHOLE = 0.97;
 
 const NAMES: Record<keyof Spent, string> = {
   waiting: 'waiting for slots',
@@ -36,6 +37,8 @@ function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const all = spent.waiting + spent.starting + spent.training + spent.repeated;
   const parts = partsOf(spent);
+  // A bar of almost one part says nothing.
+  const isDivided = parts.every(({ share }) => share < WHOLE);
   let left = 0;
   return (
     <figure class="chart wide" aria-label={parts.map(({ key, time }) => `${NAMES[key]}: ${time}`).join('; ')} data-panel="spent">
@@ -46,6 +49,7 @@ function SpentBar({ spent }: { spent: Spent }) {
         </span>
       </figcaption>
       <div ref={host}>
+        {isDivided && (
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
           {parts.map(({ key, share }) => {
             const own = share * width;
@@ -53,6 +57,7 @@ function SpentBar({ spent }: { spent: Spent }) {
             return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
           })}
         </svg>
+        )}
       </div>
       <ul class="plain-list legend">
         {parts.map(({ key, time, percent }) => (
@@ -161,6 +166,7 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
   const begin = Date.parse(trial.startTime ?? '');
   const spent = attempts.data && everything.data && spentOf(begin, attempts.data, everything.data, now);
   const speed = everything.data && recentSpeed(everything.data);
+  const isProfiled = at(experiment?.config, ['profiling', 'enabled']) === true;
   return (
     <>
       <UnevenNote found={uneven} />
@@ -181,7 +187,11 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">
-            <code>profiling: {'{enabled: true}'}</code> in the configuration measures the phases of a batch.{' '}
+            {!isProfiled && (
+              <>
+                <code>profiling: {'{enabled: true}'}</code> in the configuration measures the phases of a batch.{' '}
+              </>
+            )}
             <code>det trial profile {trial.id}</code> records a trace of every operator of the next batches.
           </p>
         )}

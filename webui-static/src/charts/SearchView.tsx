@@ -420,7 +420,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
       ))}
       <p class="quiet search-note">
         {bracketed
-          ? 'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length.'
+          ? 'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length. A trial may train a little past a stage before it stops.'
           : 'Lines across: lengths at which trials ended.'}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>

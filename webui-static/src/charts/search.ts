@@ -326,7 +326,9 @@ export function earlyText(early: readonly Early[]): string {
     const more = [...found.values()].slice(MAX_EARLY).flat().length;
     return `After stage ${stage}: ${[...named, ...(more > 0 ? [`${counted(more, 'more trial')} before others`] : [])].join(', ')}.`;
   });
-  return `Better trials were stopped because they reported later. ${parts.join(' ')}`;
+  const better = new Set(early.flatMap(({ before }) => before));
+  const reason = better.size === 1 ? 'A better trial was stopped because it' : 'Better trials were stopped because they';
+  return `${reason} reported later. ${parts.join(' ')}`;
 }
 
 // The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after

@@ -154,10 +154,13 @@ export const isAmount = (name: string): boolean => /memory|_throughput_|_power\b
 // Whether the values of a system metric are percentages.
 export const isPercentage = (name: string): boolean => /_util\b|_util_/.test(name);
 
+// "2.09 GB", "500 MB".
+const amount = (value: number): string => bytes(value, 2).replace(/\.00 |(?<=\.\d)0 /, ' ');
+
 // A system metric with its unit; undefined for names without one.
 export function unitText(name: string, value: number): string | undefined {
-  if (/_throughput_/.test(name)) return `${bytes(value, 2)}/s`;
-  if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return bytes(value, 2);
+  if (/_throughput_/.test(name)) return `${amount(value)}/s`;
+  if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return amount(value);
   if (/^gpu_power\b/.test(name)) return `${Number(value.toPrecision(3))} W`;
   if (/^gpu_temperature\b/.test(name)) return `${Math.round(value)} °C`;
   if (isPercentage(name)) return `${Number(value.toPrecision(3))}%`;

@@ -9,10 +9,11 @@ import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
 import { Table } from '../components/Table';
 import { csv, save } from '../csv';
-import { dayTime, grouped, percent } from '../format';
+import { dayTime, grouped, metric } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import {
+  available,
   averageStart,
   day,
   DAY,
@@ -201,7 +202,7 @@ function Summary({ account }: { account: Account }) {
             Capacity recorded only since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}; no utilization for this range
           </p>
         ) : (
-          <Figure value={percent(known.share)}>of the {slotText(known.available)} available</Figure>
+          <Figure value={`${Math.round(100 * known.share)}%`}>of the {slotText(known.available)} available</Figure>
         ))}
     </div>
   );
@@ -273,6 +274,12 @@ function NoUse({ range }: { range: Range }) {
   );
 }
 
+// "8 " where the number of available slots is the same at all times.
+function slotsText(cells: readonly Cell[]): string {
+  const [first, ...others] = new Set(cells.filter((cell) => cell.capacity > 0).map((cell) => Math.round(available(cell) * 100) / 100));
+  return first === undefined || others.length > 0 ? '' : `${metric(first)} `;
+}
+
 export function Usage() {
   const { query } = useQuery();
   const by = BYS.find((one) => one === query.by) ?? 'pool';
@@ -296,7 +303,7 @@ export function Usage() {
                 <figcaption>
                   <span class="panel-name">Slots in use, by {by}</span>
                   <span class="panel-facts">
-                    {account.cells.some((cell) => cell.capacity > 0) && <span>dashed line: available slots{recordedSince(account)}</span>}
+                    {account.cells.some((cell) => cell.capacity > 0) && <span>dashed line: {slotsText(account.cells)}available slots{recordedSince(account)}</span>}
                   </span>
                 </figcaption>
                 <UsageChart

@@ -11,6 +11,9 @@ const TOP = 10;
 const BOTTOM = 22;
 // Approximate distance of axis labels, in pixels.
 const APART = 90;
+// Half the width of "14:05", and what cannot be seen.
+const NARROW = 16;
+const NEAR = 4;
 // Least width of a bar with its value above it.
 const LABELED = 32;
 
@@ -55,8 +58,11 @@ function axisTexts(cells: readonly Cell[], x: (at: number) => number, width: num
   if (first.label !== '')
     return cells.flatMap((cell, at): [number, string, 'middle'][] => ((cells.length - 1 - at) % every === 0 ? [[x(at + 0.5), nameOf(cell), 'middle']] : []));
   const place = (ms: number): number => x(((ms - first.fromMs) / (last.toMs - first.fromMs)) * cells.length);
-  const round = timeTicks(first.fromMs, last.toMs, most).filter((ms) => place(ms) < width - RIGHT - APART && place(ms) > LEFT);
-  return [...round.map((ms): [number, string, 'middle'] => [place(ms), minute(ms), 'middle']), [width - RIGHT, minute(last.toMs), 'end']];
+  // The end has a text if its place is that of its minute.
+  const isNamed = width - RIGHT - place(Math.floor(last.toMs / MINUTE) * MINUTE) < NEAR;
+  const round = timeTicks(first.fromMs, last.toMs, most).filter((ms) => place(ms) < width - RIGHT - (isNamed ? APART : NARROW) && place(ms) > LEFT);
+  const texts = round.map((ms): [number, string, 'middle'] => [place(ms), minute(ms), 'middle']);
+  return isNamed || texts.length === 0 ? [...texts, [width - RIGHT, minute(last.toMs), 'end']] : texts;
 }
 
 const slotsText = (value: number): string => metric(Number(value.toPrecision(2)));

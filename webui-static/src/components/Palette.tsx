@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { searchExperiments } from '../api';
-import { stateName } from '../format';
+import { counted, stateName } from '../format';
 import { helpOpen } from '../keys';
 import { found, numbered, type Entry } from '../palette';
 import { signOut } from '../session';
@@ -67,13 +67,16 @@ function useExperiments(text: string): Entry[] {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       searchExperiments({ text: text.trim(), sort: '' }, 0, MAX_EXPERIMENTS, abort.signal).then(
-        ({ experiments }) =>
-          (state.value = experiments.map(({ experiment: one }) => ({
+        ({ experiments, pagination: { total } }) => {
+          const entries = experiments.map(({ experiment: one }) => ({
             kind: 'Experiment',
             title: `${one.name || 'Experiment'}`,
             note: `${one.id} · ${stateName(one.state)}`,
             to: paths.experiment(one.id),
-          }))),
+          }));
+          const rest = { kind: 'Page', title: `All ${counted(total, 'experiment')} with “${text.trim()}”`, to: `${paths.experiments}?q=${encodeURIComponent(text.trim())}` };
+          state.value = total > MAX_EXPERIMENTS && text.trim() !== '' ? [...entries, rest] : entries;
+        },
         () => {}, // The palette works without experiments; the page shows a lost connection.
       );
     }, REST_MS);

@@ -66,7 +66,7 @@ function Card({ one, series, now, format }: CardProps) {
       </div>
       <div class="running-metric">
         <strong>{format(one) || '–'}</strong>
-        <span class="quiet">{one.searcherMetric}</span>
+        <span class="quiet">best {one.searcherMetric}</span>
       </div>
       <Sparkline series={series} label={`${one.searcherMetric} of experiment ${one.id}`} />
       <div class="running-foot">

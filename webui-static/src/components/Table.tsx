@@ -1,4 +1,4 @@
-// A plain table: frame and head. The page provides the rows. On a phone each row is a card (styles/table.css): its
+// A plain table: frame and head. The page provides the rows. On a phone each row is a card (styles/cards.css): its
 // cells are below each other, each after the text of its head.
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';

@@ -11,7 +11,7 @@ import { SearchField } from './SearchField';
 export const YamlText = ({ text }: { text: string }) => (
   <>
     {text.split('\n').map((line, at) => (
-      <span key={at}>
+      <span key={at} style={{ '--indent': line.search(/\S|$/) }}>
         {parts(line).map((part, nth) => (part.kind === 'plain' ? part.text : <span key={nth} class={`yaml-${part.kind}`}>{part.text}</span>))}
         {'\n'}
       </span>

@@ -1,6 +1,7 @@
 // The DOM rows of a log. Lines are inserted as text, never as markup. Rows are created without Preact,
 // because a log grows by one line at a time and old rows never change.
 import { pieces } from '../ansi';
+import { namesError } from '../failure';
 import { clock, dateTime, dayTime } from '../format';
 import type { LogEntry } from '../wire';
 
@@ -44,6 +45,7 @@ function row(entry: LogEntry, { chosen, match, hasLevels, hasDays }: RowOptions)
   line.className = `log-line log-${level}`;
   line.dataset.id = entry.id;
   line.dataset.time = entry.timestamp ?? '';
+  line.classList.toggle('log-names-error', namesError(entry.log));
   if (entry.id === chosen) line.classList.add('log-chosen');
   const time = document.createElement('a');
   time.className = 'log-time';

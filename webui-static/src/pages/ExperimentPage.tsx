@@ -287,13 +287,13 @@ export function ExperimentPage({ id }: { id: number }) {
   return (
     <>
       <Head one={one} reload={experiment.reload} brief={tab !== 'Trials'} />
-      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} />}
+      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} atLog={tab === 'Log'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Trials' && trials.data && <Trials one={one} trials={list} />}
       {tab === 'Log' && trials.data && (
         <OfTrial one={one} trials={list}>
-          {(trial) => <LogView of={`trials/${trial.id}`} name={`trial ${trial.id}`} taskId={trial.taskId} />}
+          {(trial) => <LogView of={`trials/${trial.id}`} name={`trial ${trial.id}`} taskId={trial.taskId} ended={isEnded(trial.state)} />}
         </OfTrial>
       )}
       {tab === 'Profiler' && trials.data && (

@@ -120,7 +120,7 @@ export function QuotasPage() {
         {admin && live.data?.length !== 0 && <NewQuota reload={live.reload} />}
       </div>
       <p class="intro">
-        Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; of two, the smaller applies.
+        Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; where both have one, the smaller applies.
       </p>
       <Loaded live={live}>
         {(all) =>

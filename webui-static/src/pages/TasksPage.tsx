@@ -126,8 +126,8 @@ export function TasksPage() {
         {(all) =>
           all.length === 0 ? (
             <Empty icon="tasks" title="No tasks yet" command="det command run nvidia-smi">
-              A command runs one program on the cluster, with or without slots. det shell, det notebook and det
-              tensorboard start tasks to work in.
+              A command runs one program on the cluster, with or without slots. <code>det shell</code>,{' '}
+              <code>det notebook</code> and <code>det tensorboard</code> start tasks to work in.
             </Empty>
           ) : (
             <Table label="Tasks" heads={['Task', 'Kind', 'State', 'User', 'Pool', '#Slots', 'Started', '#Duration', 'How it ended', ...(running ? ['Actions'] : [])]}>

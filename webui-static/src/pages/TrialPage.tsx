@@ -55,7 +55,7 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
 const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profiler);
 
-function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experiment | undefined; brief: boolean }) {
+function Head({ trial, experiment, brief, atLog }: { trial: Trial; experiment: Experiment | undefined; brief: boolean; atLog: boolean }) {
   const now = useNow(!isEnded(trial.state));
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
@@ -98,7 +98,7 @@ function Head({ trial, experiment, brief }: { trial: Trial; experiment: Experime
       >
         <TrialActions trial={trial} />
       </PageHead>
-      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} />}
+      {trial.exitReason !== '' && <Failure trial={trial.id} reason={trial.exitReason} brief={brief} atLog={atLog} />}
     </>
   );
 }
@@ -203,7 +203,7 @@ function Page({ trial }: { trial: Trial }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head trial={trial} experiment={experiment} brief={tab !== 'Metrics'} />
+      <Head trial={trial} experiment={experiment} brief={tab !== 'Metrics'} atLog={tab === 'Log'} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Metrics' && (
         <Metrics
@@ -214,7 +214,7 @@ function Page({ trial }: { trial: Trial }) {
           lead={<Hparams trial={trial} />}
         />
       )}
-      {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} />}
+      {tab === 'Log' && <LogView of={`trials/${id}`} name={`trial ${id}`} taskId={trial.taskId} ended={isEnded(trial.state)} />}
       {tab === 'Checkpoints' && <TrialCheckpoints trial={trial} metricName={experiment?.searcherMetric} />}
       {tab === 'Hyperparameters' && <Hyperparameters trial={trial} />}
       {tab === 'Attempts' && <Attempts trial={trial} />}

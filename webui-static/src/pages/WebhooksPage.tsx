@@ -164,7 +164,7 @@ function Row({ one, place, reload }: { one: Webhook; place: string; reload: () =
   return (
     <>
       <tr>
-        <th scope="row">{one.name || one.id}</th>
+        <th scope="row">{one.name || `Webhook ${one.id}`}</th>
         <td class="one-line" title={one.url}>
           {one.url}
         </td>

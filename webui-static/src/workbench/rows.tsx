@@ -266,10 +266,15 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const beside = columns[0]?.beside;
   const searches = searchesByBest(group);
   const hasRoom = columns.some(({ key }) => NAMES.includes(key));
-  const size = sizeText(group, beside ?? columns[named], hasRoom);
   const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
-  const room = columns.slice(0, named).reduce((sum, { width }) => sum + width, 0) - CHARACTER * (group.label.length + size.length);
-  const hasRunning = hasRoom && running > 0 && running < group.runs.length && room >= RUNNING_WIDTH;
+  const isMixed = hasRoom && running > 0 && running < group.runs.length;
+  const room = columns.slice(0, named).reduce((sum, { width }) => sum + width, 0);
+  const leavesRoom = (text: string): boolean => room - CHARACTER * (group.label.length + text.length) >= RUNNING_WIDTH;
+  // The running runs are named rather than the searches, which the title names.
+  const sizeOf = (of: Group): string => sizeText(of, beside ?? columns[named], hasRoom);
+  const [long, short] = [sizeOf(group), sizeOf({ ...group, byHyperparameter: false })];
+  const size = isMixed && !leavesRoom(long) && leavesRoom(short) ? short : long;
+  const hasRunning = isMixed && leavesRoom(size);
   return (
     <tr class="group" style={{ height: `${height}px` }} aria-rowindex={index + 2}>
       <th scope="rowgroup" colSpan={named + 1}>
