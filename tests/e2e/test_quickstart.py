@@ -80,7 +80,8 @@ class Quickstart(unittest.TestCase):
             self.assertLessEqual(len(line.replace(str(self.home), "~").replace(str(BUILD), "build")), 110, line)
 
     def test_the_command_line_that_is_shown_next_is_valid(self):
-        shown = next(line for line in self.start().splitlines() if "det experiment create" in line)
+        shown = self.start().split("my-trial", 2)[2].replace("\\\n", "")
+        shown = next(line for line in shown.splitlines() if "det experiment create" in line)
         trial = SCRIPT.parents[1] / "examples" / "mnist"
         # Without a master: options are checked before the first call.
         out = subprocess.run([str(BUILD / "bin" / "det"), "-m", "http://127.0.0.1:1", *shown.split()[1:]], cwd=trial,
