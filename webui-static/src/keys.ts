@@ -14,7 +14,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['g c', 'Cluster'],
   ['g u', 'Users'],
   ['g s', 'Settings'],
-  ['Ctrl K', 'Search or jump to a page, experiment, trial or action'],
+  ['Ctrl K', 'Search or jump to a page, experiment, trial, model or action'],
   ['/', 'Filter the table'],
   ['j k or ↓ ↑', 'Next, previous row of the table'],
   ['x or Space', 'Select the row'],

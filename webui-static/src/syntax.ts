@@ -86,3 +86,14 @@ export function colored(path: string, text: string): Part[] {
   const language = ENDS.find(([, ends]) => ends.includes(end))?.[0];
   return language ? lex(text, language) : [{ kind: 'plain', text }];
 }
+
+// The parts of each line: a comment or a string may have several.
+export function inLines(all: readonly Part[]): Part[][] {
+  const lines: Part[][] = [[]];
+  for (const { kind, text } of all)
+    for (const [at, own] of text.split('\n').entries()) {
+      if (at > 0) lines.push([]);
+      if (own !== '') lines[lines.length - 1]?.push({ kind, text: own });
+    }
+  return lines;
+}

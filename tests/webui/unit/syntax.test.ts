@@ -1,7 +1,7 @@
 // Colors of source text.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { colored } from '../../../webui-static/src/syntax';
+import { colored, inLines } from '../../../webui-static/src/syntax';
 
 const kinds = (path: string, text: string): Record<string, string> =>
   Object.fromEntries(colored(path, text).filter(({ kind }) => kind !== 'plain').map(({ kind, text: own }) => [own, kind]));
@@ -38,4 +38,11 @@ test('the parts together are the text, also of broken and of unknown files', () 
 
 test('YAML has the colors of configurations', () => {
   assert.deepEqual(kinds('const.yaml', 'name: mnist\nlr: 0.1 # small\n'), { name: 'key', lr: 'key', '0.1': 'number', '# small': 'comment' });
+});
+
+test('a comment over lines has a part in each of them, and no line is lost', () => {
+  const text = 'int a; /* one\n\n two */ int b;\n';
+  const lines = inLines(colored('a.cc', text));
+  assert.deepEqual(lines.map((line) => line.map((part) => part.text).join('')), text.split('\n'));
+  assert.deepEqual(lines.map((line) => line.some(({ kind }) => kind === 'comment')), [true, false, true, false]);
 });

@@ -74,15 +74,15 @@ export function shortNames(curves: readonly Pick<Curve, 'name' | 'tag'>[]): stri
   return fits ? texts : curves.map(({ name, tag }) => tag ?? name);
 }
 
-// Trials without a curve have no entry. `beside`: a table has their names. `pace`: speed of those that run.
-export function TrialKey({ curves, panels, beside = false, pace = '' }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean; pace?: string }) {
+// Trials without a curve have no entry. `beside`: a table has their names.
+export function TrialKey({ curves, panels, beside = false, notes = '' }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean; notes?: string }) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
   const short = beside ? shortNames(known) : [];
   return (
     <Lines
       label="Trials shown"
-      note={pace}
+      note={notes}
       entries={known.map(({ id, name, tag, color }, at) => (
         <li key={id} onPointerEnter={() => (hovered.value = id)} onPointerLeave={() => (hovered.value = undefined)}>
           <Swatch color={color} />{' '}

@@ -100,6 +100,9 @@ export interface Curve {
   isPaced?: boolean; // the page has the speed of these running trials
 }
 
+// "gray: 16 others", and the speed of those that run.
+const keyNotes = (gray: number, pace: string): string => [gray > 0 ? `gray: ${counted(gray, 'other')}` : '', pace].filter((one) => one !== '').join(' · ');
+
 // A trial with pale curves behind the others.
 export type Other = Pick<Curve, 'id' | 'startTime'>;
 const NO_OTHERS: readonly Other[] = [];
@@ -366,7 +369,7 @@ export function Metrics(props: Props) {
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
       {panels.length > 0 && groups && <GroupKey {...groups} panels={panels} beside={!keyed} />}
-      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} pace={paces && `${pacedText(paced.length, running)}: ${paces}`} />}
+      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} notes={keyNotes(others.length, paces && `${pacedText(paced.length, running)}: ${paces}`)} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}
       {sections.map((section) => (

@@ -37,8 +37,9 @@ function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const all = spent.waiting + spent.starting + spent.training + spent.repeated;
   const parts = partsOf(spent);
-  // A bar of almost one part says nothing.
-  const isDivided = parts.every(({ share }) => share < WHOLE);
+  // A bar of almost one part says nothing: the others are named.
+  const most = parts.find(({ share }) => share >= WHOLE);
+  const others = parts.filter((one) => one !== most);
   let left = 0;
   return (
     <figure class="chart wide" aria-label={parts.map(({ key, time }) => `${NAMES[key]}: ${time}`).join('; ')} data-panel="spent">
@@ -46,32 +47,37 @@ function SpentBar({ spent }: { spent: Spent }) {
         <span class="panel-name">Time spent</span>
         <span class="panel-facts">
           <span>{duration(all)} in total</span>
+          {most && <span>{[most, ...others].map(({ key, time }) => `${NAMES[key]} ${time}`).join(', ')}</span>}
         </span>
       </figcaption>
       <div ref={host}>
-        {isDivided && (
-        <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-          {parts.map(({ key, share }) => {
-            const own = share * width;
-            left += own;
-            return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
-          })}
-        </svg>
+        {!most && (
+          <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
+            {parts.map(({ key, share }) => {
+              const own = share * width;
+              left += own;
+              return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
+            })}
+          </svg>
         )}
       </div>
-      <ul class="plain-list legend">
-        {parts.map(({ key, time, percent }) => (
-          <li key={key}>
-            <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
-            {NAMES[key]} <span class="quiet">{`${time}, ${percent}`}</span>
-          </li>
-        ))}
-      </ul>
+      {!most && (
+        <ul class="plain-list legend">
+          {parts.map(({ key, time, percent }) => (
+            <li key={key}>
+              <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
+              {NAMES[key]} <span class="quiet">{`${time}, ${percent}`}</span>
+            </li>
+          ))}
+        </ul>
+      )}
     </figure>
   );
 }
 
-function toPanel(trial: Trial, reports: readonly Report[]): Panel {
+const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
+
+function toPanel(trial: Trial, reports: readonly Report[], speed: number | undefined): Panel {
   const all = speeds(reports, STRETCHES);
   const places = all.map((one) => one.batches);
   // A trial that was restarted may have gone back in batches, so points are sorted.
@@ -79,6 +85,7 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   return {
     name: 'batches per second',
     title: 'Batches per second',
+    note: speed === undefined ? '' : `${threeDigits(speed)}, median of the newest reports`,
     series: [
       {
         label: 'training',
@@ -93,10 +100,9 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   };
 }
 
-const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
-
-function Speed({ trial, reports, color, smoothing, zoom }: { trial: Trial; reports: readonly Report[]; color: string; smoothing: number | undefined; zoom: (from: number, to: number) => void }) {
-  const panel = toPanel(trial, reports);
+// `speed`: the present one.
+function Speed({ trial, reports, speed, color, smoothing, zoom }: { trial: Trial; reports: readonly Report[]; speed: number | undefined; color: string; smoothing: number | undefined; zoom: (from: number, to: number) => void }) {
+  const panel = toPanel(trial, reports, speed);
   if (panel.series[0]?.x.length === 0) return null;
   return <MetricChart panel={panel} look={{ axis: 'batches', log: false, smoothing }} colors={[color]} text={(_, value) => threeDigits(value)} zoom={zoom} />;
 }
@@ -173,7 +179,6 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
       <section aria-labelledby="time-title">
         <div class="section-head">
           <h2 id="time-title">Time</h2>
-          {speed !== undefined && <span class="quiet">{threeDigits(speed)} batches per second lately</span>}
           {range && (
             <button type="button" onClick={() => setQuery({ batches: '' })}>
               Whole range
@@ -183,7 +188,7 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
         {spent && <SpentBar spent={spent} />}
         <div class="charts">
           {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}
-          {reports.data && <Speed trial={trial} reports={reports.data} color={color} smoothing={readLook(query).smoothing} zoom={closer} />}
+          {reports.data && <Speed trial={trial} reports={reports.data} speed={speed} color={color} smoothing={readLook(query).smoothing} zoom={closer} />}
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">

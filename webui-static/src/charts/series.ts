@@ -39,6 +39,7 @@ export interface Panel {
   name: string;
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
+  note?: string; // beside the name, instead of the last value
   series: Series[];
   behind?: readonly Series[]; // pale, behind the others: their place is that of a group, or NO_PLACE
 }

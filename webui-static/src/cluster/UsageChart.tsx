@@ -34,7 +34,7 @@ function ticksOver(most: number): number[] {
 }
 
 const MINUTE = 60_000;
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * MINUTE);
+const STEPS = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * MINUTE);
 
 // Round times of the local day within a range, at most `count`; steps of a divisor of the day.
 export function timeTicks(fromMs: number, toMs: number, count: number): number[] {

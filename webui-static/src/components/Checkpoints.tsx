@@ -205,5 +205,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} named metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'}.`} />;
+  return <List live={live} named metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'} when saved.`} />;
 }

@@ -1,9 +1,11 @@
 // The submitted code of an experiment: its file tree and the selected file as text.
+import { Fragment } from 'preact';
 import { codeOf } from '../code';
 import { bytes } from '../format';
 import { useLive } from '../live';
 import { asText, type CodeFile } from '../tar';
-import { colored } from '../syntax';
+import { colored, inLines } from '../syntax';
+import type { Part } from '../yamlText';
 import { useAbove } from './above';
 import { CopyButton } from './Copy';
 import { Empty } from './Empty';
@@ -15,8 +17,16 @@ const MAX_LINES = 20000;
 // Longer files have no colors: every part is an element of the page.
 const MAX_COLORED = 100_000;
 
-const Colored = ({ path, text }: { path: string; text: string }) => (
-  <>{colored(path, text).map((part, at) => (part.kind === 'plain' ? part.text : <span key={at} class={`yaml-${part.kind}`}>{part.text}</span>))}</>
+// Lines with their numbers, which are not part of the text.
+const Lines = ({ parts }: { parts: readonly Part[] }) => (
+  <>
+    {inLines(parts).map((line, at) => (
+      <Fragment key={at}>
+        {at > 0 && '\n'}
+        <span class="code-line">{line.map((part, nth) => (part.kind === 'plain' ? part.text : <span key={nth} class={`yaml-${part.kind}`}>{part.text}</span>))}</span>
+      </Fragment>
+    ))}
+  </>
 );
 
 function FileView({ file }: { file: CodeFile }) {
@@ -33,10 +43,9 @@ function FileView({ file }: { file: CodeFile }) {
         <CopyButton text={text} what="this file" plain />
       </figcaption>
       <div ref={host} class="code-body" tabIndex={0} role="region" aria-label={`Content of ${file.path}`}>
-        <pre aria-hidden="true" class="code-numbers">
-          {shown.map((_, at) => at + 1).join('\n')}
+        <pre class="code-text" style={{ '--digits': String(shown.length).length }}>
+          <Lines parts={body.length > MAX_COLORED ? [{ kind: 'plain', text: body }] : colored(file.path, body)} />
         </pre>
-        <pre class="code-text">{body.length > MAX_COLORED ? body : <Colored path={file.path} text={body} />}</pre>
       </div>
       {lines.length > MAX_LINES && <p class="quiet">… and {lines.length - MAX_LINES} more lines.</p>}
     </figure>

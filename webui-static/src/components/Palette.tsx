@@ -4,6 +4,7 @@ import { useLocation } from 'preact-iso';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { searchExperiments } from '../api';
+import { models } from '../calls/models';
 import { counted, stateName } from '../format';
 import { helpOpen } from '../keys';
 import { found, numbered, type Entry } from '../palette';
@@ -12,7 +13,8 @@ import { theme } from '../settings';
 
 export const paletteOpen = signal(false);
 
-// Experiments offered, and milliseconds without input before they are requested.
+// Models and experiments offered, and milliseconds without input before they are requested.
+const MAX_MODELS = 3;
 const MAX_EXPERIMENTS = 8;
 const REST_MS = 150;
 
@@ -88,13 +90,27 @@ function useExperiments(text: string): Entry[] {
   return state.value;
 }
 
+function useModels(text: string): Entry[] {
+  const all = useSignal<Entry[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    models(false, abort.signal).then(
+      (found) => (all.value = found.map(({ name }) => ({ kind: 'Model', title: name, to: paths.model(name) }))),
+      () => {}, // as for experiments
+    );
+    return () => abort.abort();
+  }, []);
+  return text.trim() === '' ? [] : found(text, all.value).slice(0, MAX_MODELS);
+}
+
 function Finder({ close }: { close: () => void }) {
   const { path, route } = useLocation();
   const text = useSignal('');
   const at = useSignal(0);
   const experiments = useExperiments(text.value);
+  const ofModels = useModels(text.value);
   const list = useRef<HTMLUListElement>(null);
-  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...experiments, ...found(text.value, ACTIONS)];
+  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...ofModels, ...experiments, ...found(text.value, ACTIONS)];
   const current = Math.min(at.value, all.length - 1);
   const open = (entry: Entry | undefined): void => {
     if (!entry) return;
@@ -119,7 +135,7 @@ function Finder({ close }: { close: () => void }) {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={all.length > 0 ? `palette-${current}` : undefined}
-        placeholder="Experiment, trial number, page or action"
+        placeholder="Experiment, trial number, model, page or action"
         autoComplete="off"
         spellcheck={false}
         onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0))}

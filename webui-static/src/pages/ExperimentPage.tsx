@@ -20,7 +20,7 @@ import type { Props as NotesProps } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, digits, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
+import { bytes, counted, digits, duration, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
 import type { ProfilerProps } from '../charts/Profiler';
 import { withEvent } from '../events';
 import { useLive, type Live } from '../live';
@@ -70,7 +70,8 @@ function BestCheckpoint({ one }: { one: Experiment }) {
 }
 
 // Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin.
-function Summary({ one, now }: { one: Experiment; now: number }) {
+// `ran`: seconds of its only trial with slots; 0 for several trials, and before the end.
+function Summary({ one, ran, now }: { one: Experiment; ran: number; now: number }) {
   const progress = progressOf(one);
   const left = one.state === 'STATE_RUNNING' ? remaining(progress, one.startTime, now) : undefined;
   return (
@@ -89,7 +90,15 @@ function Summary({ one, now }: { one: Experiment; now: number }) {
         </span>
       )}
       <span>
-        <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
+        {ran > 0 ? (
+          <span title={`${span(one.startTime, one.endTime, now)} from submission to end`}>
+            <span class="quiet">ran</span> {duration(ran)}
+          </span>
+        ) : (
+          <>
+            <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
+          </>
+        )}
         {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
@@ -118,7 +127,7 @@ const pathTo = (one: Experiment): [string, string][] =>
       ]
     : [[paths.experiments, 'Experiments']];
 
-function Head({ one, reload, brief }: { one: Experiment; reload: () => void; brief: boolean }) {
+function Head({ one, ran, reload, brief }: { one: Experiment; ran: number; reload: () => void; brief: boolean }) {
   const now = useNow(!isEnded(one.state));
   const name = one.name || `Experiment ${one.id}`;
   return (
@@ -129,7 +138,7 @@ function Head({ one, reload, brief }: { one: Experiment; reload: () => void; bri
         title={name}
         hover={one.description ? `${name}\n${one.description}` : name}
         brief={brief}
-        facts={<Summary one={one} now={now} />}
+        facts={<Summary one={one} ran={ran} now={now} />}
         labels={one.labels}
       >
         <Actions experiment={one} reload={reload} />
@@ -286,7 +295,7 @@ export function ExperimentPage({ id }: { id: number }) {
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head one={one} reload={experiment.reload} brief={tab !== 'Trials'} />
+      <Head one={one} ran={list.length === 1 && isEnded(one.state) ? (list[0]?.wallClockTime ?? 0) : 0} reload={experiment.reload} brief={tab !== 'Trials'} />
       {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} atLog={tab === 'Log'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />

@@ -52,7 +52,7 @@ export function PageHead({ path, end, title, hover, brief = false, facts, labels
             </a>
           </Fragment>
         ))}
-        {end && <span>/ {end}</span>}
+        {end ? <span>/ {end}</span> : <span class="before-title">/</span>}
       </p>
       <h1 class={title.length <= SHORT ? 'short' : ''} title={hover ?? title} style={{ '--length': title.length }}>
         {title}

@@ -61,7 +61,7 @@ function Head({ trial, experiment, brief, atLog }: { trial: Trial; experiment: E
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
     ['elapsed', span(trial.startTime, trial.endTime, now)],
     ['batches', grouped(trial.totalBatchesProcessed)],
-    ['slot time', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
+    ['ran', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],
     ['run', trial.run > 1 ? trial.run : ''],
