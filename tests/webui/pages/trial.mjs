@@ -118,9 +118,9 @@ export const trial = [
       assert.equal(await page.$('select'), null); // System metrics are drawn over time.
       const spent = await page.getAttribute('figure[data-panel="spent"]', 'aria-label');
       assert.match(spent, /^(waiting for slots: <?\d+s; )?starting up: <?\d+s; training[^;]*: (\d+m )?\d+s(; repeated after a restart: (\d+m )?\d+s)?$/);
-      // A bar of almost one part is not drawn; its parts are in the caption.
+      // A bar of almost one part is not drawn; the others are in the caption.
       const parts = (await page.$$('figure[data-panel="spent"] rect')).length;
-      assert.ok(parts >= 2 || (await page.textContent('figure[data-panel="spent"] figcaption')).includes('training, validating, saving'));
+      assert.ok(parts >= 2 || (await page.textContent('figure[data-panel="spent"] figcaption')).includes('in total'));
       const told = Number((await page.getAttribute('figure[data-panel="batches per second"]', 'aria-label')).match(/training ([\d.]+)/)[1]);
       const own = Number(sql(`SELECT (max(steps_completed) - min(steps_completed)) / extract(epoch FROM max(reported) - min(reported))
                               FROM metrics WHERE trial_id = 1 AND grp = 'training'`));

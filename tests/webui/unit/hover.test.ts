@@ -187,6 +187,19 @@ test('a label without a place at its end is on its curve, where it covers no oth
   assert.deepEqual(of([{ text: '1', x: 200, y: 200, isOut: true }], () => true), [['1', 19.5, 36, true]], 'over curves of others, if these are everywhere');
 });
 
+test('more than three curves close to each other have their labels side by side, each on its own', () => {
+  const of = (count: number) => {
+    const columns = Array.from({ length: 15 }, (_, at) => ({ x: 20 * at, heights: Array.from({ length: count }, (_, curve) => 50 + 5 * curve) }));
+    const ends = Array.from({ length: count }, (_, at) => ({ text: `${at}`, x: 300, y: 210, curves: [at], isOut: true }));
+    return placedLabels(ends, 300, 200, undefined, columns).map(({ text, x, middle }) => [text, x, middle]);
+  };
+  const labels = of(5);
+  assert.deepEqual(labels.map(([text, , middle]) => [text, middle]), [0, 1, 2, 3, 4].map((at) => [`${at}`, 50 + 5 * at]));
+  const places = labels.map(([, x]) => Number(x));
+  assert.ok(places.every((x, at) => at === 0 || x - (places[at - 1] ?? 0) >= 20), `${places}`);
+  assert.deepEqual(of(3).map(([text]) => text), ['0, 1, 2']);
+});
+
 test('curves that leave the plot or meet at its edge have their labels in one column, close ones a common label', () => {
   const columns = [
     { x: 60, heights: [20, 26, 90, 98, 150] },

@@ -115,7 +115,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         {focus && <Beyond {...focus} />}
         {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} isOne={isOne} />}
-        {groups.length === 0 && isOne && <span>{panel.note ?? valuesOf(undefined)}</span>}
+        {groups.length === 0 && isOne && !panel.hidesLast && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last{raw}:</span>}
         {groups
           .map((group) => (

@@ -11,7 +11,7 @@ import { at, ofTrial } from '../workbench/runs';
 import { MetricChart, Metrics, readLook, readRange } from './Metrics';
 import { PhaseChart } from './PhaseChart';
 import { phasesOf } from './phases';
-import { partsOf, recentSpeed, reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
+import { partsOf, reportsOf, speeds, spentOf, type Report, type Spent } from './spent';
 import type { Panel } from './series';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
@@ -47,7 +47,7 @@ function SpentBar({ spent }: { spent: Spent }) {
         <span class="panel-name">Time spent</span>
         <span class="panel-facts">
           <span>{duration(all)} in total</span>
-          {most && <span>{[most, ...others].map(({ key, time }) => `${NAMES[key]} ${time}`).join(', ')}</span>}
+          {most && <span>{others.length > 0 && 'of which '}{others.map(({ key, time }) => `${NAMES[key]} ${time}`).join(', ')}</span>}
         </span>
       </figcaption>
       <div ref={host}>
@@ -77,7 +77,7 @@ function SpentBar({ spent }: { spent: Spent }) {
 
 const threeDigits = (value: number): string => metric(Number(value.toPrecision(3)));
 
-function toPanel(trial: Trial, reports: readonly Report[], speed: number | undefined): Panel {
+function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   const all = speeds(reports, STRETCHES);
   const places = all.map((one) => one.batches);
   // A trial that was restarted may have gone back in batches, so points are sorted.
@@ -85,7 +85,7 @@ function toPanel(trial: Trial, reports: readonly Report[], speed: number | undef
   return {
     name: 'batches per second',
     title: 'Batches per second',
-    note: speed === undefined ? '' : `${threeDigits(speed)}, median of the newest reports`,
+    hidesLast: true, // The last interval tells no speed.
     series: [
       {
         label: 'training',
@@ -100,9 +100,8 @@ function toPanel(trial: Trial, reports: readonly Report[], speed: number | undef
   };
 }
 
-// `speed`: the present one.
-function Speed({ trial, reports, speed, color, smoothing, zoom }: { trial: Trial; reports: readonly Report[]; speed: number | undefined; color: string; smoothing: number | undefined; zoom: (from: number, to: number) => void }) {
-  const panel = toPanel(trial, reports, speed);
+function Speed({ trial, reports, color, smoothing, zoom }: { trial: Trial; reports: readonly Report[]; color: string; smoothing: number | undefined; zoom: (from: number, to: number) => void }) {
+  const panel = toPanel(trial, reports);
   if (panel.series[0]?.x.length === 0) return null;
   return <MetricChart panel={panel} look={{ axis: 'batches', log: false, smoothing }} colors={[color]} text={(_, value) => threeDigits(value)} zoom={zoom} />;
 }
@@ -171,7 +170,6 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
   const now = useNow(!ended);
   const begin = Date.parse(trial.startTime ?? '');
   const spent = attempts.data && everything.data && spentOf(begin, attempts.data, everything.data, now);
-  const speed = everything.data && recentSpeed(everything.data);
   const isProfiled = at(experiment?.config, ['profiling', 'enabled']) === true;
   return (
     <>
@@ -188,7 +186,7 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
         {spent && <SpentBar spent={spent} />}
         <div class="charts">
           {phases && phases.bars.length > 0 && <PhaseChart phases={phases} />}
-          {reports.data && <Speed trial={trial} reports={reports.data} speed={speed} color={color} smoothing={readLook(query).smoothing} zoom={closer} />}
+          {reports.data && <Speed trial={trial} reports={reports.data} color={color} smoothing={readLook(query).smoothing} zoom={closer} />}
         </div>
         {phases?.bars.length === 0 && (
           <p class="quiet">

@@ -216,8 +216,11 @@ function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layo
   );
 }
 
-// Ends of curves as they are at a column, from top to bottom; those within the height of digits of the next one are joined.
-function bundles<T extends End>(ends: readonly T[]): T[] {
+// More ids than these in one label do not tell whose the curves are.
+const MOST_JOINED = 3;
+
+// Ends of curves as they are at a column, from top to bottom; those within the height of digits of the next one are together.
+function bundles<T extends End>(ends: readonly T[]): [T, ...T[]][] {
   const runs: [T, ...T[]][] = [];
   let last = -Infinity;
   for (const end of [...ends].sort((a, b) => a.y - b.y)) {
@@ -226,7 +229,26 @@ function bundles<T extends End>(ends: readonly T[]): T[] {
     else runs.push([end]);
     last = end.y;
   }
-  return runs.map((run) => ({ ...joined(...run), y: run.reduce((sum, { y }) => sum + y, 0) / run.length }));
+  return runs;
+}
+
+const ofBundle = <T extends End>(run: readonly [T, ...T[]], x: number): T & Label => onCurves(joined(...run), x, run.reduce((sum, { y }) => sum + y, 0) / run.length);
+
+// The labels of a bundle side by side from a column on, each on its own curve; undefined without room for one. They may cover
+// curves of the column, whose labels have their colors.
+function sideBySide<T extends End>(run: readonly T[], from: number, columns: readonly Column[], layout: Layout<T>, own: readonly number[]): (T & Label)[] | undefined {
+  let left = -Infinity;
+  const labels: (T & Label)[] = [];
+  for (const end of run) {
+    const column = columns.find(({ x }, at) => at >= from && x - lengthOf(end) / 2 >= left);
+    const y = column?.heights[end.curves?.[0] ?? -1];
+    if (!column || y === undefined) return undefined;
+    const label = onCurves(end, column.x, y);
+    if (!isFree({ ...layout, placed: [...layout.placed, ...labels] }, { ...label, curves: [...own] }, HALF)) return undefined;
+    labels.push(label);
+    left = label.left + lengthOf(end) + 2 * BETWEEN;
+  }
+  return labels;
 }
 
 // Labels on these curves at one place of the x axis: at the last with most labels, room between them and the flattest curves.
@@ -243,12 +265,23 @@ function inColumn<T extends End>(ends: readonly T[], columns: readonly Column[],
       return y === undefined || !isAlone(heights, y) ? [] : [{ ...end, y }];
     });
     if (here.length < ends.length) return [];
-    const labels = bundles(here).map((end) => onCurves(end, x, end.y));
+    const runs = bundles(here);
+    const labels = runs.map((run) => ofBundle(run, x));
     if (!labels.every((label) => isFree(layout, { ...label, curves: own }, HALF))) return [];
     const room = Math.min(2 * LINE, ...labels.map(({ y }, place) => y - (labels[place - 1]?.y ?? -Infinity)));
-    return [{ labels, room, steepness: steepnessAt(at, own), x }];
+    return [{ runs, labels, room, steepness: steepnessAt(at, own), x }];
   });
-  const best = tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0]?.labels ?? [];
+  const column = tried.sort((a, b) => b.labels.length - a.labels.length || b.room - a.room || a.steepness - b.steepness || b.x - a.x)[0];
+  const best = (column?.labels ?? []).flatMap((label, place) => {
+    const run = column?.runs[place] ?? [];
+    const others = { ...layout, placed: [...layout.placed, ...(column?.labels ?? []).filter((one) => one !== label)] };
+    if (run.length <= MOST_JOINED) return [label];
+    // Around the place of the bundle, or as close to it as there is room.
+    const middle = label.x - run.reduce((sum, end) => sum + lengthOf(end) + 2 * BETWEEN, 0) / 2;
+    const off = (at: number): number => Math.abs((columns[at]?.x ?? 0) - middle);
+    const froms = [...columns.keys()].sort((a, b) => off(a) - off(b));
+    return froms.reduce<(T & Label)[] | undefined>((found, from) => found ?? sideBySide(run, from, columns, others, own), undefined) ?? [label];
+  });
   // A label that covers the next curve moves along its own ones, to where they are flattest.
   const flattest = (curves: readonly number[]): number[] => [...columns.keys()].sort((a, b) => steepnessAt(a, curves) - steepnessAt(b, curves) || b - a);
   return best.reduce<(T & Label)[]>((labels, label) => {

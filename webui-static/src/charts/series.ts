@@ -39,7 +39,7 @@ export interface Panel {
   name: string;
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
-  note?: string; // beside the name, instead of the last value
+  hidesLast?: boolean; // the last value is not beside the name
   series: Series[];
   behind?: readonly Series[]; // pale, behind the others: their place is that of a group, or NO_PLACE
 }

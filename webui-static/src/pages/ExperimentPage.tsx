@@ -57,14 +57,11 @@ function BestCheckpoint({ one }: { one: Experiment }) {
     RUNS_BEAT_MS,
   );
   if (!live.data) return null;
+  const value = live.data.training?.searcherMetric;
+  const what = `Download the best checkpoint, of batch ${live.data.stepsCompleted}${value == null ? '' : `: ${one.searcherMetric} ${digits(value)} when saved`}`;
   return (
-    <a
-      href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`}
-      download
-      aria-label={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
-      title={`Download the best checkpoint, of batch ${live.data.stepsCompleted}`}
-    >
-      <Icon name="download" /> <span class="by-room">Checkpoint</span>
+    <a href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`} download aria-label={what} title={what}>
+      <Icon name="download" /> <span class="by-room">Checkpoint{value != null && value !== one.bestTrialSearcherMetric && ` of ${digits(value)}`}</span>
     </a>
   );
 }
