@@ -17,7 +17,10 @@ export function errorLine(reason: string): string {
 }
 
 // How the run ended, "out of memory: exit code 1"; "" where that is the error.
-export const endText = (reason: string): string => (reason.includes('\n') ? (reason.split('\n')[0] ?? '').trim() : '');
+export function endText(reason: string): string {
+  const first = (reason.split('\n')[0] ?? '').trim();
+  return first === errorLine(reason) ? '' : first;
+}
 
 // The lines of the output above the error, or all lines if others follow it; "" without output.
 export function errorContext(reason: string): string {

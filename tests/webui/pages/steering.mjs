@@ -136,6 +136,11 @@ const registry = [
       await open('models');
       await untilText('best');
       await noMarkup();
+      // The master finds it by a part of its name.
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: 'Search or jump to' }).fill('igit');
+      await page.getByRole('option', { name: 'digits Model' }).click();
+      await page.waitForURL('**/det/models/digits');
     },
   ],
   [

@@ -44,7 +44,7 @@ test('an error at the end is not repeated below itself', () => {
   assert.equal(errorContext('exit code 1\nValueError: bad\n'), '');
   assert.equal(errorContext('exit code 1\nValueError: bad\n^^^'), 'ValueError: bad\n^^^');
   assert.equal(errorContext('exit code 3'), '');
-  assert.deepEqual(['exit code 1\nValueError: bad\n', 'exit code 3'].map(endText), ['exit code 1', '']);
+  assert.deepEqual(['exit code 1\nValueError: bad\n', 'exit code 3', 'a.cpp:1:2: error: no x\n  x;'].map(endText), ['exit code 1', '', '']);
 });
 
 test('a line of a log names an error as an exception does', () => {

@@ -33,6 +33,9 @@ const at = (model: string): string => `/api/v1/models/${encodeURIComponent(model
 export const models = async (archived: boolean, signal?: AbortSignal): Promise<Model[]> =>
   (await get<{ models: Model[] }>(address('/api/v1/models', { limit: -1, ...(archived ? {} : { archived: false }) }), signal))
     .models;
+// At most `limit` models with a text in their names.
+export const modelsNamed = async (name: string, limit: number, signal?: AbortSignal): Promise<Model[]> =>
+  (await get<{ models: Model[] }>(address('/api/v1/models', { name, limit, archived: false }), signal)).models;
 export const model = async (name: string, signal?: AbortSignal): Promise<Model> =>
   (await get<{ model: Model }>(at(name), signal)).model;
 export const versions = async (name: string, signal?: AbortSignal): Promise<ModelVersion[]> =>

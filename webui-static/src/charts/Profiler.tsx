@@ -22,6 +22,7 @@ const STRETCHES = 200;
 const TIMINGS = 4000;
 const BARS = 100;
 const HEIGHT = 28;
+// The share from which one part is the whole bar.
 const WHOLE = 0.97;
 
 const NAMES: Record<keyof Spent, string> = {

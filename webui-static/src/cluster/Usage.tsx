@@ -275,7 +275,7 @@ function NoUse({ range }: { range: Range }) {
 }
 
 // "8 " where the number of available slots is the same at all times.
-function slotsText(cells: readonly Cell[]): string {
+function availableText(cells: readonly Cell[]): string {
   const [first, ...others] = new Set(cells.filter((cell) => cell.capacity > 0).map((cell) => Math.round(available(cell) * 100) / 100));
   return first === undefined || others.length > 0 ? '' : `${metric(first)} `;
 }
@@ -303,7 +303,7 @@ export function Usage() {
                 <figcaption>
                   <span class="panel-name">Slots in use, by {by}</span>
                   <span class="panel-facts">
-                    {account.cells.some((cell) => cell.capacity > 0) && <span>dashed line: {slotsText(account.cells)}available slots{recordedSince(account)}</span>}
+                    {account.cells.some((cell) => cell.capacity > 0) && <span>dashed line: {availableText(account.cells)}available slots{recordedSince(account)}</span>}
                   </span>
                 </figcaption>
                 <UsageChart

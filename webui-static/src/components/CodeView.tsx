@@ -11,6 +11,7 @@ import { CopyButton } from './Copy';
 import { Empty } from './Empty';
 import { Files } from './Files';
 import { Loaded } from './Loaded';
+import { Colored } from './Yaml';
 
 // Longer files are truncated.
 const MAX_LINES = 20000;
@@ -23,7 +24,9 @@ const Lines = ({ parts }: { parts: readonly Part[] }) => (
     {inLines(parts).map((line, at) => (
       <Fragment key={at}>
         {at > 0 && '\n'}
-        <span class="code-line">{line.map((part, nth) => (part.kind === 'plain' ? part.text : <span key={nth} class={`yaml-${part.kind}`}>{part.text}</span>))}</span>
+        <span class="code-line">
+          <Colored parts={line} />
+        </span>
       </Fragment>
     ))}
   </>

@@ -4,7 +4,7 @@ import { useLocation } from 'preact-iso';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { paths } from '../address';
 import { searchExperiments } from '../api';
-import { models } from '../calls/models';
+import { modelsNamed } from '../calls/models';
 import { counted, stateName } from '../format';
 import { helpOpen } from '../keys';
 import { found, numbered, type Entry } from '../palette';
@@ -13,7 +13,7 @@ import { theme } from '../settings';
 
 export const paletteOpen = signal(false);
 
-// Models and experiments offered, and milliseconds without input before they are requested.
+// Models and experiments offered, and milliseconds without input before they are asked for.
 const MAX_MODELS = 3;
 const MAX_EXPERIMENTS = 8;
 const REST_MS = 150;
@@ -63,24 +63,30 @@ function byNumber(text: string): Entry[] {
   ];
 }
 
-function useExperiments(text: string): Entry[] {
+const modelsWith = async (text: string, signal: AbortSignal): Promise<Entry[]> =>
+  text === '' ? [] : (await modelsNamed(text, MAX_MODELS, signal)).map(({ name }) => ({ kind: 'Model', title: name, to: paths.model(name) }));
+
+async function experimentsWith(text: string, signal: AbortSignal): Promise<Entry[]> {
+  const { experiments, pagination } = await searchExperiments({ text, sort: '' }, 0, MAX_EXPERIMENTS, signal);
+  const entries = experiments.map(({ experiment: one }) => ({
+    kind: 'Experiment',
+    title: `${one.name || 'Experiment'}`,
+    note: `${one.id} · ${stateName(one.state)}`,
+    to: paths.experiment(one.id),
+  }));
+  if (pagination.total <= MAX_EXPERIMENTS || text === '') return entries;
+  return [...entries, { kind: 'Page', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(text)}` }];
+}
+
+// What the master finds with a text.
+function useFound(text: string): Entry[] {
   const state = useSignal<Entry[]>([]);
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      searchExperiments({ text: text.trim(), sort: '' }, 0, MAX_EXPERIMENTS, abort.signal).then(
-        ({ experiments, pagination: { total } }) => {
-          const entries = experiments.map(({ experiment: one }) => ({
-            kind: 'Experiment',
-            title: `${one.name || 'Experiment'}`,
-            note: `${one.id} · ${stateName(one.state)}`,
-            to: paths.experiment(one.id),
-          }));
-          const rest = { kind: 'Page', title: `All ${counted(total, 'experiment')} with “${text.trim()}”`, to: `${paths.experiments}?q=${encodeURIComponent(text.trim())}` };
-          state.value = total > MAX_EXPERIMENTS && text.trim() !== '' ? [...entries, rest] : entries;
-        },
-        () => {}, // The palette works without experiments; the page shows a lost connection.
-      );
+      // The palette works without these entries; the page shows a lost connection.
+      const asked = [modelsWith, experimentsWith].map((ask) => ask(text.trim(), abort.signal).catch(() => []));
+      void Promise.all(asked).then((all) => abort.signal.aborted || (state.value = all.flat()));
     }, REST_MS);
     return () => {
       clearTimeout(timer);
@@ -90,27 +96,13 @@ function useExperiments(text: string): Entry[] {
   return state.value;
 }
 
-function useModels(text: string): Entry[] {
-  const all = useSignal<Entry[]>([]);
-  useEffect(() => {
-    const abort = new AbortController();
-    models(false, abort.signal).then(
-      (found) => (all.value = found.map(({ name }) => ({ kind: 'Model', title: name, to: paths.model(name) }))),
-      () => {}, // as for experiments
-    );
-    return () => abort.abort();
-  }, []);
-  return text.trim() === '' ? [] : found(text, all.value).slice(0, MAX_MODELS);
-}
-
 function Finder({ close }: { close: () => void }) {
   const { path, route } = useLocation();
   const text = useSignal('');
   const at = useSignal(0);
-  const experiments = useExperiments(text.value);
-  const ofModels = useModels(text.value);
+  const ofMaster = useFound(text.value);
   const list = useRef<HTMLUListElement>(null);
-  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...ofModels, ...experiments, ...found(text.value, ACTIONS)];
+  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...ofMaster, ...found(text.value, ACTIONS)];
   const current = Math.min(at.value, all.length - 1);
   const open = (entry: Entry | undefined): void => {
     if (!entry) return;

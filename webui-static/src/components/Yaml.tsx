@@ -3,16 +3,21 @@ import { useSignal } from '@preact/signals';
 import { flatten } from '../charts/search';
 import { counted, sorted } from '../format';
 import type { JsonObject } from '../wire';
-import { parts, toYaml } from '../yamlText';
+import { parts, toYaml, type Part } from '../yamlText';
 import { CopyButton } from './Copy';
 import { SearchField } from './SearchField';
+
+// Text in its colors.
+export const Colored = ({ parts }: { parts: readonly Part[] }) => (
+  <>{parts.map((part, at) => (part.kind === 'plain' ? part.text : <span key={at} class={`yaml-${part.kind}`}>{part.text}</span>))}</>
+);
 
 // The lines of a text with their colors.
 export const YamlText = ({ text }: { text: string }) => (
   <>
     {text.split('\n').map((line, at) => (
       <span key={at} style={{ '--indent': line.search(/\S|$/) }}>
-        {parts(line).map((part, nth) => (part.kind === 'plain' ? part.text : <span key={nth} class={`yaml-${part.kind}`}>{part.text}</span>))}
+        <Colored parts={parts(line)} />
         {'\n'}
       </span>
     ))}
