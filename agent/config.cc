@@ -256,7 +256,7 @@ const OptionTable& option_table() {
              "Name in the master's certificate, if it differs from the host of `master`."},
             {"data_dir", Kind::kString, "/var/lib/determinant/agent",
              "Directory of allocations and code archives. One agent per directory. Built models are in the "
-             "cache of the agent's user (~/.cache/determined/models), or here if the user has no home."},
+             "cache of the agent's user (~/.cache/determinant/models), or here if the user has no home."},
             {"id", Kind::kString, "", "Agent id, unique in the cluster. Empty: the host name."},
             {"pool", Kind::kString, "", "Resource pool. Empty: the default pool of the master."},
             {"slot_type", Kind::kString, "auto",

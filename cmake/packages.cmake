@@ -37,12 +37,14 @@ set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "libcurl4")
 set(CPACK_COMPONENT_CLI_DESCRIPTION "Determinant: the det command")
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdet-dev)
 set(CPACK_COMPONENT_SDK_DESCRIPTION "Determinant: training library, and what compiles trials")
-set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS "clang")
+# Clang compiles trials with a precompiled header; g++ accepts more of C++20. One of them is sufficient.
+set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS "clang, g++")
 set(det_torch_package libtorch-dev)
 if(DET_LIBTORCH MATCHES "CUDA [0-9]")
   set(det_torch_package libtorch-cuda-dev)
 endif()
-set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "g++, ${det_torch_package}, libopenblas0-openmp, nlohmann-json3-dev, libcurl4")
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS
+  "g++ | clang, ${det_torch_package}, libopenblas0-openmp, nlohmann-json3-dev, libcurl4")
 
 # Maintainer scripts: create the user and the configuration file of a service. They start nothing.
 foreach(part master agent)

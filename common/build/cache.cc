@@ -43,8 +43,8 @@ std::int64_t tree_bytes(const fs::path& path) {
 
 std::string models_directory(const std::string& otherwise) {
   const std::string cache = environment_variable("XDG_CACHE_HOME"), home = environment_variable("HOME");
-  const std::string path = !cache.empty()  ? cache + "/determined/models"
-                           : !home.empty() ? home + "/.cache/determined/models"
+  const std::string path = !cache.empty()  ? cache + "/determinant/models"
+                           : !home.empty() ? home + "/.cache/determinant/models"
                                            : "";
   if (path.empty() || !make_directories(path, 0700)) return otherwise;
   // An entry is code that runs: a directory of another user is not used.

@@ -13,7 +13,7 @@
 namespace det::build {
 
 /// Returns the build cache that all programs of this user share,
-/// ${XDG_CACHE_HOME:-~/.cache}/determined/models. Creates it with mode 0700. Returns `otherwise` if the
+/// ${XDG_CACHE_HOME:-~/.cache}/determinant/models. Creates it with mode 0700. Returns `otherwise` if the
 /// environment names no home, or the directory belongs to another user or cannot be written.
 std::string models_directory(const std::string& otherwise);
 

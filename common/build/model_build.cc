@@ -160,8 +160,12 @@ class Compilation {
       without_header_ = true;
       TRY_ASSIGN(end, run_with_header(""));
     }
-    if (end.status.ok() || rejects_certainly(end.output)) {
+    const bool certain = end.status.ok() || rejects_certainly(end.output);
+    TRY_ASSIGN(const bool only, is_only_compiler());
+    if (certain || only) {
       pass_on(request_, end.output);
+      if (!certain && request_.on_line)
+        request_.on_line("note: g++ may accept this source; it is not installed on this machine");
       return end;
     }
     if (request_.on_line)
@@ -169,6 +173,15 @@ class Compilation {
                        " does not accept this source; compiling it with " + request_.recipe.compiler +
                        ", which takes longer");
     return std::nullopt;
+  }
+
+  /// Whether the recipe's compiler is the one of the header, as c++ is on a Debian with Clang but without
+  /// g++.
+  Result<bool> is_only_compiler() const {
+    TRY_ASSIGN(const std::optional<std::string> own, compiler_version(request_.recipe.compiler));
+    TRY_ASSIGN(const std::optional<std::string> fast,
+               compiler_version(request_.recipe.precompiled->compiler));
+    return own == fast;
   }
 
   /// `header`: path of the precompiled header. "" compiles the text of the header, which takes 10 s in place

@@ -63,10 +63,10 @@ Result<std::string> build_key(const BuildRequest& request);
 /// Returns the outcome of a build, from the cache if possible. A source that does not compile is an outcome,
 /// which is cached too; a cached library with another digest than the built one is built again. The source is
 /// compiled with the recipe's precompiled header, or with its text while it does not exist, where that works,
-/// else by the recipe's compiler; an error that may come from a gap of the former is decided by the latter.
-/// Errors: kDeadlineExceeded (timeout),
-/// kCancelled (`stop` requested), kUnavailable (the compiler was killed, or files cannot be written). Blocks
-/// for minutes. Safe to call concurrently.
+/// else by the recipe's compiler; an error that may come from a gap of the former is decided by the latter
+/// if that is another compiler. Errors: kDeadlineExceeded (timeout), kCancelled (`stop` requested),
+/// kUnavailable (the compiler was killed, or files cannot be written). Blocks for minutes. Safe to call
+/// concurrently.
 Result<BuildOutcome> build_model(const BuildRequest& request, const std::stop_token& stop);
 
 }  // namespace det::build

@@ -63,7 +63,7 @@ class BuildSandbox(unittest.TestCase):
         cluster = self.start("required", cache)
         # The agent makes the precompiled header after the first build, at the lowest priority.
         self.run_trial(cluster, "vandal", "VandalTrial", "first")
-        wait_until("the header", lambda: list(cache.glob("determined/models/header-*/header.pch")), timeout=600)
+        wait_until("the header", lambda: list(cache.glob("determinant/models/header-*/header.pch")), timeout=600)
         inside = self.attempts(self.run_trial(cluster, "vandal", "VandalTrial"))
         self.assertEqual(set(inside.values()), {"failed"}, inside)
         outside = self.attempts(self.run_trial(self.start("off", cache), "vandal", "VandalTrial"))

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
@@ -338,6 +339,22 @@ TEST_CASE("a source that only the recipe's compiler accepts is compiled by it", 
   request.on_line = [&](const std::string& line) { lines.push_back(line); };
   CHECK(answer_of(need(build::build_model(request, {})).library) == 5);
   CHECK_THAT(join(lines, "\n"), Catch::Contains("note: clang++ does not accept this source"));
+}
+
+TEST_CASE("a source that the only installed compiler rejects is compiled once, with a word about g++",
+          "[build]") {
+  Bench bench;
+  build::BuildRequest request = with_header(bench);
+  request.recipe.compiler = "clang++";
+  bench.write("model_def.cpp", "static_assert(false);\nstruct Net { int answer() { return 5; } };\n");
+  std::vector<std::string> lines;
+  request.on_line = [&](const std::string& line) { lines.push_back(line); };
+  CHECK(need(build::build_model(request, {})).library.empty());
+  const std::string messages = join(lines, "\n");
+  CHECK_THAT(messages, Catch::Contains("note: g++ may accept this source") &&
+                           !Catch::Contains("does not accept this source"));
+  CHECK(std::ranges::count_if(lines,
+                              [](const std::string& line) { return line.find("error:") != line.npos; }) == 1);
 }
 
 TEST_CASE("an undeclared name fails a build without asking the second compiler", "[build]") {
