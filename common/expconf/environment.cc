@@ -177,13 +177,13 @@ Type environment_type() {
        defaulted("environment_variables", variables, none, "environment variables of the trial's processes"),
        defaulted("force_pull_image", boolean(), false, "pull the image even if the container engine has it"),
        optional("registry_auth", auth, "credentials of the image registry"),
-       defaulted("ports", map_of(whole(1, 65535)), Json::object(), "ports of the container, by name"),
+       defaulted("ports", inert(map_of(whole(1, 65535))), Json::object(), kIdle),
        defaulted("proxy_ports", {"list of maps", read_proxy_ports, proxy_port_list().fields()}, Json::array(),
                  "ports of the task that the master proxies"),
-       defaulted("add_capabilities", list_of(capability), Json::array(),
-                 "Linux capabilities to add; only those that are safe for the host"),
-       defaulted("drop_capabilities", list_of(text({.min = 1, .max = 64})), Json::array(),
-                 "Linux capabilities to drop"),
+       defaulted("add_capabilities", inert(list_of(capability)), Json::array(),
+                 "accepted, without effect: tasks have no capabilities"),
+       defaulted("drop_capabilities", inert(list_of(text({.min = 1, .max = 64}))), Json::array(),
+                 "accepted, without effect: tasks have no capabilities"),
        idle("pod_spec", free_map())},
       check_variables);
 }

@@ -43,8 +43,8 @@ Type resources_type() {
                 defaulted("weight", real(0, false), 1, "weight in fair-share pools"),
                 optional("shm_size", size_in_bytes(), "size of /dev/shm in the sandbox of the trial"),
                 defaulted("is_single_node", boolean(), false, "true: all slots of a trial are on one agent"),
-                defaulted("devices", list_of({"/host:/container:rwm, or a map", read_device}), Json::array(),
-                          "host devices available in the container"),
+                defaulted("devices", inert(list_of({"/host:/container:rwm, or a map", read_device})),
+                          Json::array(), kIdle),
                 idle("native_parallel", boolean()), idle("agent_label", text())},
                check_resources);
 }

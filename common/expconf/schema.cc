@@ -321,13 +321,15 @@ Field section(std::string name, Type type, std::string doc) {
 Field optional(std::string name, Type type, std::string doc) {
   return {std::move(name), std::move(type), Field::Absent::kOmit, nullptr, std::move(doc)};
 }
-Field idle(std::string name, const Type& type) {
+Type inert(const Type& type) {
   auto read = [type](Reader& reader, const YamlNode& node, const std::string& path) {
-    reader.warn(node, path, "E-CFG-REMOVED", "has no effect");
+    const bool empty = (node.is_list() || node.is_map()) && node.items.empty() && node.entries.empty();
+    if (!empty) reader.warn(node, path, "E-CFG-REMOVED", "has no effect");
     return type(reader, node, path);
   };
-  return optional(std::move(name), {type.form(), std::move(read)}, kIdle);
+  return {type.form(), std::move(read)};
 }
+Field idle(std::string name, const Type& type) { return optional(std::move(name), inert(type), kIdle); }
 
 namespace {
 

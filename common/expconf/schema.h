@@ -135,6 +135,8 @@ Field section(std::string name, Type type, std::string doc);
 Field optional(std::string name, Type type, std::string doc);
 /// Documentation of fields that are accepted and ignored.
 inline constexpr const char* kIdle = "accepted, without effect";
+/// The same type with a warning, "has no effect", unless the value is an empty list or map.
+Type inert(const Type& type);
 /// Optional field that is kept but ignored, with a warning.
 Field idle(std::string name, const Type& type);
 

@@ -86,7 +86,9 @@ TEST_CASE("the seed and example configurations are accepted") {
     const auto parsed = parse(text, "seed.yaml", {});
     INFO(text << (parsed ? "" : parsed.error().message));
     REQUIRE(parsed);
-    CHECK(parsed->warnings.empty());
+    // everything.yaml has the fields without effect, too.
+    const bool has_all = text.find("name: everything") != std::string::npos;
+    for (const Problem& warning : parsed->warnings) CHECK((has_all && warning.message == "has no effect"));
   }
 }
 
