@@ -87,6 +87,7 @@ Command agent_command();
 Command slot_command();
 Command job_command();
 Command command_command();
+Command resource_pool_command();
 Command resources_command();
 Command explain_command();
 Command master_command();

@@ -12,8 +12,4 @@ Command not_offered(std::vector<std::string> names, const std::string& why) {
           }};
 }
 
-std::vector<Command> not_offered_nouns() {
-  return {not_offered({"resource-pool", "rp"}, "agents define the pools, and every workspace may use them")};
-}
-
 }  // namespace det::cli

@@ -15,7 +15,4 @@ inline constexpr const char* kLogRetention = "set retention_policy in the config
 /// Its help shows the reason as well.
 Command not_offered(std::vector<std::string> names, const std::string& why);
 
-/// Nouns without any supported verb: user-group, resource-pool.
-std::vector<Command> not_offered_nouns();
-
 }  // namespace det::cli

@@ -5,7 +5,6 @@
 
 #include "cli/command.h"
 #include "cli/commands/accounts.h"
-#include "cli/commands/not_offered.h"
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "common/base/files.h"
@@ -245,6 +244,32 @@ Status rename_user(Client& client, const UserRenameOptions& options) {
   return {};
 }
 
+struct UserLinkOptions : UserOptions {
+  int uid = 0, gid = 0;
+  std::string user, group;
+  void declare(CLI::App& app) {
+    UserOptions::declare(app);
+    app.add_option("--agent-uid", uid, "User id.")->required()->check(CLI::PositiveNumber);
+    app.add_option("--agent-user", user, "Name of the user.")->required();
+    app.add_option("--agent-gid", gid, "Group id.")->required()->check(CLI::PositiveNumber);
+    app.add_option("--agent-group", group, "Name of the group.")->required();
+  }
+};
+
+/// Tasks see themselves as this user; it needs no account on the machines of agents.
+Status link_user(Client& client, const UserLinkOptions& options) {
+  v1::PatchUser patch;
+  v1::AgentUserGroup& account = *patch.mutable_agent_user_group();
+  account.set_agent_uid(options.uid);
+  account.set_agent_user(options.user);
+  account.set_agent_gid(options.gid);
+  account.set_agent_group(options.group);
+  TRY(change_user(client, options.name, std::move(patch)));
+  std::cout << "Tasks of " << printable(options.name) << " run as " << printable(options.user) << " ("
+            << options.uid << ")\n";
+  return {};
+}
+
 }  // namespace
 
 Command user_command() {
@@ -258,7 +283,7 @@ Command user_command() {
            {{"create"}, "Create a user.", action(create_user)},
            {{"edit"}, "Change a user.", action(edit_user)},
            {{"change-password"}, "Change the password of a user.", action(change_password)},
-           not_offered({"link-with-agent-user"}, "tasks run as the operating system user of the agent"),
+           {{"link-with-agent-user"}, "Set the user and group that tasks of a user have.", action(link_user)},
            {{"rename"}, "Rename a user.", action(rename_user)},
            {{"activate"}, "Allow a deactivated user to log in.", action(activate_user)},
            {{"deactivate"}, "End all sessions of a user and reject logins.", action(deactivate_user)}}};

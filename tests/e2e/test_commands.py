@@ -69,9 +69,8 @@ class Commands(unittest.TestCase):
         if c.det_json("agent", "list", "--json")[0]["sandbox"] == "off":
             self.skipTest("this machine permits no sandbox")
         token = json.loads(c.post("/api/v1/auth/login", {"username": "admin", "password": c.password()})[1])["token"]
-        account = {"agentUid": 2000000000, "agentUser": "ada", "agentGid": 300, "agentGroup": "staff"}
-        status, body = c.post("/api/v1/users/1", {"agentUserGroup": account}, token, "PATCH")
-        self.assertEqual(status, 200, body)
+        c.det("user", "link-with-agent-user", "admin", "--agent-uid", "2000000000", "--agent-user", "ada",
+              "--agent-gid", "300", "--agent-group", "staff")
         show = ("sh", "-c", "echo $(id -un):$(id -u):$(id -gn):$(id -g):$USER; echo mine > file && stat -c %u:%g file")
         try:
             _, lines = self.run_command(*show)
@@ -382,6 +381,26 @@ class PoolDefaults(unittest.TestCase):
         self.assertIn("hook of the pool", log)
         self.assertIn("pool yes exported", log)
         self.assertIn("WHOSE=pool", self.cluster.det("experiment", "config", id))
+
+    def test_a_bound_pool_runs_work_of_its_workspaces_only(self):
+        c = self.cluster
+        for name in ("Vision", "Speech"):
+            c.det("workspace", "create", name)
+        run = ("cmd", "run", "--config", "resources.resource_pool=large", "-w")
+        c.det("resource-pool", "bindings", "add", "large", "Vision")
+        try:
+            self.assertEqual(c.det("rp", "bindings", "list-workspaces", "large", "-q").split(), ["Vision"])
+            refused = c.run_det(*run, "Speech", "true")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("large", refused.stderr)
+            c.det(*run, "Vision", "true")
+            c.det("rp", "bindings", "replace", "large", "Speech")
+            c.det(*run, "Speech", "true")
+        finally:
+            c.det("rp", "bindings", "remove", "large", "Vision", "Speech")
+        self.assertEqual(c.det("rp", "bindings", "list-workspaces", "large", "-q"), "")
+        pools = {pool["name"]: pool["numAgents"] for pool in c.det_json("resource-pool", "list", "--json")}
+        self.assertEqual(pools, {"broken": 1, "default": 1, "large": 1})
 
 
 if __name__ == "__main__":
