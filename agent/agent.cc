@@ -162,6 +162,8 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       logs_(site_.channel, settings_.id,
             [events = events_](AllocationId id) { events->push(Input(LogsShipped{std::move(id)})); }),
       tunnels_(settings_.master, master.trust, settings_.id),
+      storage_jobs_([events = events_](StorageAnswer answer) { events->push(std::move(answer)); },
+                    [](const storage::Work& work) { return storage::perform(work); }),
       gpus_(site_.devices, data_.path() + "/device-faults.json", check_command(settings_, prefix),
             {.fault = [events = events_](DeviceFault fault) { events->push(Input(std::move(fault))); },
              .condition = [events = events_](DeviceCondition now) { events->push(Input(std::move(now))); },
@@ -202,6 +204,10 @@ void Agent::run() {
              {"slots", site_.devices.size()},
              {"type", site_.devices.empty() ? "none" : site_.devices[0].type},
              {"allocations", core_.held().size()}});
+  if (recipe && recipe->library.ends_with("without CUDA") && !site_.devices.empty() &&
+      site_.devices[0].type == "CUDA")
+    log::warn("the slots are GPUs, but C++ trials train on the CPU: the training library has no CUDA",
+              {{"library", recipe->library}, {"mend", "deploy/deps.sh --cuda, then build again"}});
   while (!done(mono_now())) {
     link_.tick(mono_now());
     if (disk_.look(mono_now())) feed(AgentProblem{disk_.problem()});
@@ -329,14 +335,12 @@ void Agent::start(const v1::StartAllocation& command) {
 }
 
 void Agent::work(const v1::StorageWork& command) {
-  storage::Work work{.root = {.base = command.root(), .below = command.below()},
-                     .remove = {command.remove().begin(), command.remove().end()},
-                     .list = command.list()};
-  // Storage may hang, so each command gets a thread of its own.
-  storage_jobs_[command.number()] =
-      std::jthread([work = std::move(work), number = command.number(), events = events_] {
-        events->push(answer_of(number, storage::perform(work)));
-      });
+  const Status started = storage_jobs_.start(command, link_.session());
+  if (started) return;
+  v1::AgentMessage message;
+  message.mutable_storage_done()->set_number(command.number());
+  message.mutable_storage_done()->set_error(started.error().message);
+  link_.send(std::move(message));
 }
 
 void Agent::open_tunnel(const v1::OpenTunnel& command) {
@@ -349,12 +353,15 @@ void Agent::open_tunnel(const v1::OpenTunnel& command) {
   tunnels_.open(command, uid, *dir);
 }
 
-void Agent::take(const v1::StorageDone& done) {
-  if (!done.removed().empty()) log::info("removed checkpoints", {{"count", done.removed_size()}});
+void Agent::take(const StorageAnswer& answer) {
+  storage_jobs_.ended();
+  if (!answer.done.removed().empty())
+    log::info("removed checkpoints", {{"count", answer.done.removed_size()}});
+  // A master that has connected since may have given the number to another command.
+  if (answer.session != link_.session()) return;
   v1::AgentMessage message;
-  *message.mutable_storage_done() = done;
+  *message.mutable_storage_done() = answer.done;
   link_.send(std::move(message));
-  storage_jobs_.erase(done.number());
 }
 
 void Agent::take(const std::vector<GpuReading>& readings) {
@@ -425,7 +432,8 @@ void Agent::perform(const Launch& effect) {
 void Agent::perform(const Conclude& effect) {
   log::info("allocation ended", {{"allocation", effect.id}, {"exit", effect.exit.message}});
   if (const auto dir = data_.allocation(effect.id)) {
-    log_exit(*dir, effect.exit);
+    // An earlier agent process that stored the exit has logged it.
+    if (!read_outcome(*dir)) log_exit(*dir, effect.exit);
     // Stored before the log is finished, so that a later agent process does not repeat the conclusion.
     if (auto written = write_outcome(*dir, effect.exit); !written) log::warn(written.error().message);
   }

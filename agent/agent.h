@@ -23,6 +23,7 @@
 #include "agent/ports.h"
 #include "agent/prepare.h"
 #include "agent/runtime.h"
+#include "agent/storage_jobs.h"
 #include "agent/task_sandbox.h"
 #include "agent/warm_start.h"
 #include "agent/watcher.h"
@@ -57,8 +58,8 @@ class Agent {
   };
   /// A trial was compiled without the precompiled header.
   struct HeaderMissing {};
-  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, v1::StorageDone,
-                             std::vector<GpuReading>, HeaderMissing>;
+  using Event = std::variant<Input, LinkEvent, ProcessEnded, Removed, StorageAnswer, std::vector<GpuReading>,
+                             HeaderMissing>;
   using Events = Queue<Event>;
 
   /// Connection to the master.
@@ -86,7 +87,7 @@ class Agent {
     jobs_.erase(event.id);
     uids_.release(event.id);
   }
-  void take(const v1::StorageDone& done);
+  void take(const StorageAnswer& answer);
   void take(const std::vector<GpuReading>& readings);
   void take(const HeaderMissing&) { prepare_header(); }
   // Handlers of the master's commands.
@@ -132,6 +133,7 @@ class Agent {
   Renewal renewal_;
   LogShip logs_;
   Tunnels tunnels_;
+  StorageJobs storage_jobs_;
   GpuMonitor gpus_;
   GrpcKeepAlive keepalive_;
   Link link_;
@@ -142,7 +144,6 @@ class Agent {
   std::optional<MonoTime> exit_at_;
   // Declared last: the jobs must end before the members that they use.
   std::map<AllocationId, std::jthread> jobs_;
-  std::map<std::int64_t, std::jthread> storage_jobs_;  ///< by command number
   std::atomic<bool> header_busy_ = false;
   std::jthread header_job_;
 };

@@ -1,7 +1,9 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -126,6 +128,30 @@ int report(Parser& parser, const CLI::ParseError& error) {
   return usage(app, error.what());
 }
 
+/// Runs the command that the arguments name. Returns its exit code.
+Result<int> run_arguments(const std::vector<std::string>& arguments) {
+  Parser parser(arguments);
+  try {
+    // CLI11 takes the arguments in reverse order.
+    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return report(parser, error);
+  }
+  const CLI::App* app = chosen(parser.app);
+  auto action = parser.actions.find(app);
+  if (action == parser.actions.end()) {
+    // A noun without a verb runs its `list`.
+    const auto children =
+        app->get_subcommands([](const CLI::App* child) { return child->get_name() == "list"; });
+    if (children.empty()) {
+      std::cerr << help_of(*app);
+      return 2;
+    }
+    action = parser.actions.find(children.front());
+  }
+  return action->second(parser.session);
+}
+
 }  // namespace
 
 int exit_code(const Error& error) {
@@ -152,31 +178,16 @@ void print_error(const Error& error) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  Parser parser(arguments);
-  try {
-    // CLI11 takes the arguments in reverse order.
-    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return report(parser, error);
-  }
-  const CLI::App* app = chosen(parser.app);
-  auto action = parser.actions.find(app);
-  if (action == parser.actions.end()) {
-    // A noun without a verb runs its `list`.
-    const auto children =
-        app->get_subcommands([](const CLI::App* child) { return child->get_name() == "list"; });
-    if (children.empty()) {
-      std::cerr << help_of(*app);
-      return 2;
-    }
-    action = parser.actions.find(children.front());
-  }
-  const Result<int> result = action->second(parser.session);
+  const Result<int> result = run_arguments(arguments);
   // Results precede the error message also when both streams share a pipe.
+  errno = 0;
   std::cout.flush();
-  if (result) return *result;
-  print_error(result.error());
-  return exit_code(result.error());
+  const std::string reason = errno == 0 ? "a write failed" : std::strerror(errno);
+  if (!result) print_error(result.error());
+  const int code = result ? *result : exit_code(result.error());
+  if (std::cout) return code;
+  print_error({Code::kInternal, "cannot write the output: " + reason, {}});
+  return code == 0 ? 1 : code;
 }
 
 }  // namespace det::cli

@@ -89,13 +89,23 @@ start() {
 master_url() { sed -n 's/^ready //p' "$state/det-master.out" 2>/dev/null | head -n 1; }
 
 start_master() {
-  if running det-master >/dev/null && [ -n "$(master_url)" ] && curl -fs -m 5 "$(master_url)/health" >/dev/null; then
-    echo "master: already running at $(master_url)"
-    if [ -n "$port" ] && [ "$(master_url)" != "http://127.0.0.1:$port" ]; then
-      echo "master: to move it to port $port, run deploy/quickstart.sh --stop first" >&2
+  # A second master on the same state would replace the pid of the first one.
+  local end=$((SECONDS + 60))
+  while running det-master >/dev/null; do
+    if [ -n "$(master_url)" ] && curl -fs -m 5 "$(master_url)/health" >/dev/null; then
+      echo "master: already running at $(master_url)"
+      if [ -n "$port" ] && [ "$(master_url)" != "http://127.0.0.1:$port" ]; then
+        echo "master: to move it to port $port, run $stop first" >&2
+      fi
+      return
     fi
-    return
-  fi
+    if [ "$SECONDS" -ge "$end" ]; then
+      echo "master: runs as process $(running det-master), but has not answered for 60 s; read $state/det-master.log," >&2
+      echo "master: then run $stop and start it again" >&2
+      exit 1
+    fi
+    sleep 0.2
+  done
   local try first=${port:-8080} last=${port:-8099}
   for ((try = first; try <= last; try++)); do
     start det-master --data-dir "$state/master" --listen "127.0.0.1:$try" --webui-dir "${prefix:-$built}/share/det/webui"
@@ -107,7 +117,7 @@ start_master() {
       echo "master: $(master_url)"
       return
     fi
-    if tail -n 3 "$state/det-master.log" | grep -q 'is taken by'; then
+    if tail -n 3 "$state/det-master.log" | grep 'is taken by' >/dev/null; then
       echo "master: port $try is taken"
       continue
     fi
@@ -123,7 +133,7 @@ start_agent() {
   local pid
   if pid=$(running det-agent); then
     # Trials see only the directories that the agent was started with.
-    if [ -z "$data" ] || tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qxF -- "$data"; then
+    if [ -z "$data" ] || tr '\0' '\n' <"/proc/$pid/cmdline" | grep -xF -- "$data" >/dev/null; then
       echo "agent: already running"
       return
     fi
@@ -238,7 +248,8 @@ result() {
   local uuid
   uuid=$(echo "$described" | jq -r '.latestCheckpointUuid // empty')
   [ -n "$uuid" ] && "$bin/det" -m "$(master_url)" checkpoint describe "$uuid" --json | jq -r '"checkpoint:  " + .storagePath'
-  if "$bin/det" -m "$(master_url)" trial logs "$trial" | grep -q 'drawn by the example'; then
+  # Not grep -q: it ends at the first match, and `det` by SIGPIPE, which pipefail reports as "not found".
+  if "$bin/det" -m "$(master_url)" trial logs "$trial" | grep 'drawn by the example' >/dev/null; then
     echo "data:        DIGITS DRAWN BY THE EXAMPLE, not MNIST: no --data, and no mirror could be reached"
   fi
 }

@@ -69,6 +69,8 @@ class Link {
   /// Schedules the next attempt. Returns true if the session had become live.
   bool handle(const LinkClosed& event, MonoTime now);
   bool live() const { return live_; }
+  /// Number of the current or latest session.
+  std::uint64_t session() const { return session_; }
   /// Queues a message. Drops it if the link is not live: the Hello of the next session repeats all state.
   void send(v1::AgentMessage message);
   /// Ends the stream after the queued messages and `last`, and never reopens it. Non-blocking; closed()

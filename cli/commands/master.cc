@@ -1,10 +1,12 @@
 // `det master`: information, settings and log of the master; `det version`.
+#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/commands/not_offered.h"
 #include "cli/output/print.h"
+#include "common/base/event.h"
 #include "common/yaml/yaml.h"
 #include "det/v1/cluster.methods.h"
 #include "det/v1/master.methods.h"
@@ -90,6 +92,8 @@ Status follow_master_log(Client& client, const MasterLogOptions& options, v1::Ma
     before = master.master_id();
     Status ended = print_log(client, options, request);
     if ((!ended && ended.error().code != Code::kUnavailable) || !client.reconnect()) return ended;
+    // A busy master is reachable and still returns UNAVAILABLE.
+    Event().wait_for(std::chrono::seconds(1));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "common/base/clock.h"
+#include "common/base/event.h"
 #include "common/base/text.h"
 
 namespace det::cli {
@@ -17,6 +19,8 @@ namespace {
 
 /// Time that a master may be unreachable while a log is followed.
 constexpr Duration kLogPatience = std::chrono::minutes(10);
+/// Pauses between attempts to open the stream; each one is twice as long as the one before.
+constexpr Duration kFirstLogPause = std::chrono::milliseconds(100), kMaxLogPause = std::chrono::seconds(5);
 
 /// Names of --level.
 const std::map<std::string, v1::LogLevel>& levels() {
@@ -88,16 +92,29 @@ std::int64_t id_of(const v1::LogEntry& entry) {
 }
 
 /// Streams the log until it ends or `take` returns false. Resumes after the last entry when the connection
-/// breaks.
+/// breaks. Fails when no stream has worked for kLogPatience.
 template <typename Request, typename Take>
 Status follow_logs(Client& client, Request request, const Take& take) {
   request.set_follow(true);
-  for (;;) {
+  MonoTime end = mono_now() + kLogPatience;
+  for (Duration pause = kFirstLogPause;; pause = std::min<Duration>(pause * 2, kMaxLogPause)) {
+    const MonoTime opened = mono_now();
+    bool works = false;
     Status ended = stream(client, request, [&](const v1::LogEntry& entry) {
       request.set_after_id(id_of(entry));
+      works = true;
       return take(entry);
     });
-    if (ended || ended.error().code != Code::kUnavailable || !client.reconnect()) return ended;
+    if (ended || ended.error().code != Code::kUnavailable) return ended;
+    // Also a stream without entries, while the log does not grow.
+    works = works || mono_now() - opened > kMaxLogPause;
+    if (works) {
+      end = mono_now() + kLogPatience;
+      pause = kFirstLogPause;
+    }
+    if (mono_now() > end || !client.reconnect()) return ended;
+    // A master that starts or stops is reachable and still returns UNAVAILABLE.
+    Event().wait_for(pause);
   }
 }
 

@@ -29,7 +29,7 @@ Status print_logs(Client& client, int trial, const LogFlags& flags);
 Status print_task_logs(Client& client, const std::string& task, const LogFlags& flags);
 
 /// Calls `take` for each line of the log, in order, until the trial or task has ended. Resumes after the last
-/// line when the connection breaks, for as long as the client's patience. Blocks.
+/// line when the connection breaks, for as long as the client's patience, at most ten minutes. Blocks.
 Status follow_log(Client& client, v1::TrialLogsRequest request,
                   const std::function<void(const v1::LogEntry&)>& take);
 Status follow_task_log(Client& client, v1::TaskLogsRequest request,

@@ -188,6 +188,10 @@ TEST_CASE("an exit is reported until the master sends forget, then the allocatio
   cluster.start();
   CHECK(cluster.hello().held_size() == 1);
   CHECK(cluster.wait_end(id).code() == 3);
+  const auto& lines = cluster.log(id);
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const auto& line) {
+          return line.second.find("resources failed") != std::string::npos;
+        }) == 1);
   cluster.forget(id);
   CHECK(wait_until([&] { return !path_exists(cluster.dir.path() + "/data/allocations/" + id); }, 10s));
 }

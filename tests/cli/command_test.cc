@@ -78,6 +78,19 @@ TEST_CASE("a refusal by the master exits with 1") {
   CHECK(done.err == "det: experiment not found\n");
 }
 
+TEST_CASE("output that cannot be written is an error") {
+  FakeMaster master;
+  for (const std::string command : {"--version", "user whoami", "completion bash"}) {
+    const auto done = run_process(
+        {.argv = {"sh", "-c", "exec \"$0\" " + command + " > /dev/full", build_path("/bin/det")},
+         .env = environment_with({"DET_MASTER=" + master.url(), "XDG_CONFIG_HOME=" + master.config_home(),
+                                  "DET_USER_TOKEN=token-of-admin"})});
+    REQUIRE(done);
+    CHECK(done->status.code == 1);
+    CHECK(done->err.starts_with("det: cannot write the output: "));
+  }
+}
+
 TEST_CASE("login stores the token, whoami uses it, logout removes it") {
   FakeMaster master;
   auto home = TemporaryDirectory::create();

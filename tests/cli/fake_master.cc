@@ -341,6 +341,7 @@ struct Logs : FakeService {
                    grpc::ServerWriter<v1::LogEntry>* writer) {
     NEEDS_TOKEN(context);
     world.log_requests.push_back(*request);
+    if (world.log_refusals-- > 0) return Status(grpc::StatusCode::UNAVAILABLE, "starting");
     return serve_log(world, *request, writer, world.log_cut_after >= 0 && world.log_requests.size() == 1);
   }
   Status PutTrialRetainLogs(ServerContext* context, const v1::PutTrialRetainLogsRequest* request,

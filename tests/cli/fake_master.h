@@ -43,6 +43,7 @@ struct World {
   grpc::Status refuse_create;                    ///< reply to an upload unless OK
   int uploads_lost = 0;    ///< number of uploads that are stored but answered with UNAVAILABLE
   int log_cut_after = -1;  ///< entries after which the first log stream ends with UNAVAILABLE; -1 never
+  int log_refusals = 0;    ///< number of log streams that end with UNAVAILABLE at once
 
   std::vector<v1::CreateExperimentRequest> created;  ///< requests of uploads
   std::vector<std::string> archives;                 ///< code archives of uploads

@@ -204,6 +204,17 @@ TEST_CASE("logs can be printed in full, from the head or tail, and filtered") {
   CHECK(master.det({"trial", "logs", "3", "--timestamp-after", "yesterday"}).status.code == 2);
 }
 
+TEST_CASE("a log is followed with growing pauses while the master is not ready") {
+  FakeMaster master;
+  fill(master.world);
+  master.world.log_refusals = 4;
+  const MonoTime start = mono_now();
+  CHECK(master.det({"trial", "logs", "3", "-f", "--head", "1"}).out == "line 1\n");
+  // 0.1 s + 0.2 s + 0.4 s + 0.8 s.
+  CHECK(mono_now() - start >= std::chrono::milliseconds(1500));
+  CHECK(master.world.log_requests.size() == 5);
+}
+
 TEST_CASE("wait ends with the experiment and returns 0 only if it completed") {
   FakeMaster master;
   fill(master.world);

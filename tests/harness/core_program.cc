@@ -1,5 +1,10 @@
 // A Core API training program for tests: core_program SCENARIO STORAGE. STORAGE is a checkpoint directory or
 // a configuration file (.yaml). Prints one line per result.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -14,6 +19,14 @@ using det::Json;
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
+/// Unlocked directories beside checkpoints may be removed as abandoned.
+bool is_locked(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
+
 /// Each rank writes its own file and a shared one.
 void shards(det::CoreContext& core, const std::string& scenario) {
   const int rank = core.distributed().rank();
@@ -25,6 +38,7 @@ void shards(det::CoreContext& core, const std::string& scenario) {
       metadata,
       [&](const std::string& directory) {
         if (scenario == "one-fails" && rank == 1) throw std::runtime_error("the disk of rank 1 is on fire");
+        std::cout << (is_locked(directory) ? "locked" : "not locked") << std::endl;
         put(directory + "/own" + name, "of rank " + name);
         put(directory + "/both", scenario == "other-content" ? "mine " + name : "the same");
         if (scenario == "file-and-directory") put(directory + "/mix" + (rank == 0 ? "" : "ed"), "");

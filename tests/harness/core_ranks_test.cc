@@ -54,6 +54,8 @@ TEST_CASE("shards of two ranks form one checkpoint that both can restore") {
   const Ended ended = launch("shards", storage.path());
   REQUIRE(entries(storage.path()).size() == 1);
   const std::string uuid = entries(storage.path())[0], directory = storage.path() + "/" + uuid;
+  CHECK(ended.lines.contains("[rank=0] locked"));
+  CHECK(ended.lines.contains("[rank=1] locked"));
   CHECK(ended.lines.contains("[rank=0] stored " + uuid));
   CHECK(ended.lines.contains("[rank=1] stored " + uuid));
   CHECK(ended.lines.contains("[rank=0] read of rank 1"));

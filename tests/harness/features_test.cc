@@ -133,6 +133,51 @@ TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
   CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12});
 }
 
+TEST_CASE("the length is rounded up to whole aggregation windows, and an extension gives the same bits") {
+  const auto train = [](const std::string& storage, std::int64_t batches) {
+    Record record;
+    auto state = make_state(record, storage);
+    state->gradients.aggregation.frequency = 4;
+    TrialContext context(std::move(state));
+    SmallTrial trial(context, record);
+    const FitResult result =
+        Trainer(trial, context).fit({.max_length = Batches(batches), .latest_checkpoint = "latest"});
+    return std::pair(result.batches_trained, copies(trial.model()->parameters()));
+  };
+  Folder whole, extended;
+  const auto expected = train(whole, 16);
+  CHECK(train(extended, 10).first == 12);
+  CHECK(same_bits(train(extended, 16).second, expected.second));
+}
+
+TEST_CASE("a pause loses no value of a training reducer") {
+  struct Trial : SmallTrial {
+    Trial(TrialContext& context, Record& record)
+        : SmallTrial(context, record),
+          seen(context.wrap_reducer([](const std::vector<Json>& values) { return Json(values.size()); },
+                                    "seen", true, false)) {}
+    Metrics train_batch(Batch& batch, int64_t epoch, int64_t number) override {
+      seen.update(number);
+      return SmallTrial::train_batch(batch, epoch, number);
+    }
+    SimpleReducer& seen;
+  };
+  Folder storage;
+  std::vector<std::pair<std::string, int>> reports;
+  for (const std::int64_t preempt_at : {3, -1}) {
+    Record record;
+    record.preempt_at = preempt_at;
+    TrialContext context(make_state(record, storage));
+    Trial trial(context, record);
+    Trainer(trial, context)
+        .fit({.max_length = Batches(7), .reporting_period = Batches(5), .latest_checkpoint = "latest"});
+    for (const auto& [event, metrics] : record.metrics)
+      if (event.starts_with("training")) reports.emplace_back(event, metrics.at("seen").get<int>());
+  }
+  CHECK(reports ==
+        std::vector<std::pair<std::string, int>>{{"training 3", 3}, {"training 5", 2}, {"training 7", 2}});
+}
+
 TEST_CASE("metric reducers are updated by the trial and reported with its metrics") {
   Folder storage;
   Record record;

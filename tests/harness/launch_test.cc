@@ -1,6 +1,7 @@
 // det-launch starts ranks with torchrun's variables and stops all when one fails.
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -149,6 +150,24 @@ TEST_CASE("a process that left its group is not waited for") {
   CHECK_FALSE(result.timed_out);
   CHECK(result.status.code == 4);
   CHECK(result.out == "[rank=0] up\n");
+}
+
+TEST_CASE("an ended rank costs the launcher no processor time while another one runs") {
+  // Fields 14 and 15: user and system time, in 1/100 s.
+  const auto result = launch({"--nproc-per-node=2", "sh", "-c",
+                              "[ $RANK = 0 ] && exit; sleep 2; cut -d ' ' -f 14,15 /proc/$PPID/stat"});
+  REQUIRE(result.status.ok());
+  int user = 0, system = 0;
+  REQUIRE(std::sscanf(result.out.c_str(), "[rank=1] %d %d", &user, &system) == 2);
+  CHECK(user + system < 50);
+}
+
+TEST_CASE("lines end at a newline, a carriage return or both, and lines beyond 63 KiB are broken") {
+  CHECK(launch({"printf", "10%%\\r20%%\\r\\nend\\r\\n\\r\\n"}).out ==
+        "[rank=0] 10%\r[rank=0] 20%\r\n[rank=0] end\r\n[rank=0] \n");
+  const std::string piece(63 * 1024, 'x');
+  CHECK(launch({"sh", "-c", "head -c 64512 /dev/zero | tr '\\0' x; printf 'xy\\n'"}).out ==
+        "[rank=0] " + piece + "\n[rank=0] xy\n");
 }
 
 TEST_CASE("a last line without a newline is not lost") {

@@ -119,6 +119,26 @@ TEST_CASE("step zero validation runs first, and test mode trains one batch") {
   CHECK(test.checkpoints == Steps{1});
 }
 
+TEST_CASE(
+    "the state of a validation before training is saved, and a run that starts from it repeats nothing") {
+  Folder storage, other;
+  Record whole, first, second;
+  const FitOptions options{.max_length = Batches(3), .step_zero_validation = true};
+  const Run uninterrupted = fit(whole, other, options);
+  CHECK(whole.checkpoints == Steps{0, 3});
+  TrialContext context(make_state(first, storage));
+  SmallTrial trial(context, first);
+  context.set_stop_requested();
+  FitOptions resumed = options;
+  resumed.latest_checkpoint = Trainer(trial, context).fit(options).checkpoint;
+  CHECK(first.checkpoints == Steps{0});
+  const Run run = fit(second, storage, resumed);
+  CHECK(same_bits(run.parameters, uninterrupted.parameters));
+  auto metrics = first.metrics;
+  metrics.insert(metrics.end(), second.metrics.begin(), second.metrics.end());
+  CHECK(metrics == whole.metrics);
+}
+
 TEST_CASE("preemption saves, acknowledges and exits, and the next run ends with the same bits and reports") {
   Folder storage, other;
   const FitOptions options{

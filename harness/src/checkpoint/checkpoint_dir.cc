@@ -166,23 +166,25 @@ Result<UniqueFd> lock_directory(const std::string& path) {
 
 }  // namespace
 
+Result<UniqueFd> make_locked_directory(const std::string& path) {
+  for (int attempt = 0;; ++attempt) {
+    TRY(make_directories(path));
+    // Between these two calls, the clean-up of another writer may remove the directory as abandoned.
+    auto lock = lock_directory(path);
+    if (lock || attempt == 10) return lock;
+  }
+}
+
 Result<CheckpointWriter> CheckpointWriter::create(const std::string& storage, const std::string& uuid,
                                                   CheckpointOwner owner,
                                                   std::shared_ptr<const storage::Bucket> bucket) {
   const std::string complete = storage + "/" + uuid, partial = complete + kPartial;
-  for (int attempt = 0;; ++attempt) {
-    TRY(make_directories(partial));
-    // Between these two calls, the clean-up of another writer may remove the directory as abandoned.
-    auto lock = lock_directory(partial);
-    if (lock) {
-      // The directory's own time stamp is the current time by the clock of the storage, which may differ from
-      // ours.
-      remove_dead_partials(storage, stamp_of(partial).changed_ns);
-      if (bucket) TRY(storage::begin_upload(*bucket, uuid, {owner.cluster, TrialId(owner.trial), owner.run}));
-      return CheckpointWriter(partial, complete, std::move(owner), std::move(*lock), std::move(bucket));
-    }
-    if (attempt == 10) return tl::unexpected(lock.error());
-  }
+  TRY_ASSIGN(UniqueFd lock, make_locked_directory(partial));
+  // The directory's own time stamp is the current time by the clock of the storage, which may differ from
+  // ours.
+  remove_dead_partials(storage, stamp_of(partial).changed_ns);
+  if (bucket) TRY(storage::begin_upload(*bucket, uuid, {owner.cluster, TrialId(owner.trial), owner.run}));
+  return CheckpointWriter(partial, complete, std::move(owner), std::move(lock), std::move(bucket));
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept

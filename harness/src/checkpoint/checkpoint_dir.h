@@ -99,6 +99,10 @@ Result<Json> digest_entry(const std::string& path);
 /// and everything below `except`. Selects the files of a model directory that checkpoints keep.
 std::vector<std::string> list_files(const std::string& directory, const std::string& except);
 
+/// Creates the directory and locks it until the result is closed, so that remove_dead_partials() keeps it.
+/// Without support for locks in the file system it is not locked.
+Result<UniqueFd> make_locked_directory(const std::string& path);
+
 /// Removes the partial checkpoints of dead writers: those that are not locked and have not changed for ten
 /// minutes before `now_ns` (nanoseconds since 1970, by the clock that stamps the storage's files). The delay
 /// is for storages with locks that are local to each machine. Without support for locks the delay is a day.

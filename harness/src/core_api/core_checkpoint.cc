@@ -132,11 +132,12 @@ class Shards {
   }
   Shards(const Shards&) = delete;
 
-  /// Creates a directory for this rank's files beside the checkpoint. Not collective.
+  /// Creates a directory for this rank's files beside the checkpoint, and locks it for the lifetime of this
+  /// object. Not collective.
   const std::string& make_scratch() {
     scratch_ =
         state_.info.checkpoint_storage + "/" + uuid_ + "." + std::to_string(distributed_.rank()) + ".partial";
-    ok_or_throw(make_directories(scratch_));
+    lock_ = value_or_throw(make_locked_directory(scratch_));
     return scratch_;
   }
 
@@ -296,6 +297,7 @@ class Shards {
   DistributedContext& distributed_;
   std::optional<CheckpointWriter> writer_;  // chief only
   std::string uuid_, together_, directory_, scratch_;
+  UniqueFd lock_;  // of scratch_
   Json metadata_;
   std::map<std::string, std::vector<int>> owners_;  // file → ranks that offer it; the first contributes it
   Files sizes_;

@@ -24,6 +24,8 @@ namespace {
 
 /// Time between SIGTERM and SIGKILL.
 constexpr auto kGrace = std::chrono::seconds(10);
+/// Longer lines are broken. With its prefix such a line fits into one of the task's log, which has 64 KiB.
+constexpr std::size_t kMaxLineBytes = 63 * 1024;
 
 /// A free port of the loopback interface, reserved for the lifetime of this object: bound with SO_REUSEADDR
 /// but not listening, so rank 0 can listen on it and the system assigns it to no other program.
@@ -51,7 +53,8 @@ class FreePort {
 /// Cores per rank, of those available to this process.
 int cores_for_each(int ranks) { return std::max(1, det::cpu_count() / ranks); }
 
-/// Forwards the output of a process, line by line with a prefix.
+/// Forwards the output of a process, line by line with a prefix. Lines end at "\n", "\r\n" and, for progress
+/// bars, "\r".
 class Relay {
  public:
   Relay(det::UniqueFd from, int to, std::string prefix)
@@ -63,35 +66,45 @@ class Relay {
     char buffer[1 << 16];
     const ssize_t got = ::read(from_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) return;
+    std::string out;
     if (got <= 0) {
       // The last line may lack its newline.
-      if (!line_.empty()) put(line_ + "\n");
+      if (!line_.empty()) end_line('\n', out);
       from_.reset();
-      return;
     }
-    line_.append(buffer, static_cast<std::size_t>(got));
-    std::string out;
-    for (std::size_t end; (end = line_.find('\n')) != std::string::npos; line_.erase(0, end + 1)) {
-      out += prefix_ + line_.substr(0, end + 1);
-    }
+    for (ssize_t i = 0; i < got; ++i) add(buffer[i], out);
     if (!out.empty()) (void)!::write(to_, out.data(), out.size());
   }
 
  private:
-  void put(const std::string& text) {
-    const std::string out = prefix_ + text;
-    (void)!::write(to_, out.data(), out.size());
+  void add(char c, std::string& out) {
+    // On an empty line it only returns the cursor.
+    if (c == '\r' && line_.empty()) return;
+    if (c == '\n' && carriage_) {
+      out += c;
+    } else if (c == '\n' || c == '\r') {
+      end_line(c, out);
+    } else {
+      if (line_.size() == kMaxLineBytes) end_line('\n', out);
+      line_ += c;
+    }
+    carriage_ = c == '\r';
+  }
+  void end_line(char end, std::string& out) {
+    out += prefix_ + line_ + end;
     line_.clear();
   }
   det::UniqueFd from_;
   int to_;
   std::string prefix_, line_;
+  bool carriage_ = false;  ///< the last line ended with '\r', so a '\n' belongs to it
 };
 
 /// The processes of this machine.
 struct Ranks {
   int first = 0;  ///< rank of children[0]
   std::vector<det::Child> children;
+  std::vector<int> pidfds;  ///< of the children; -1 once reaped: the descriptor stays readable
   std::vector<Relay> relays;
 };
 
@@ -142,6 +155,7 @@ Ranks start(const det::LaunchOptions& options, int port) {
     const std::string prefix = "[rank=" + std::to_string(ranks.first + local_rank) + "] ";
     ranks.relays.emplace_back(std::move(child->out()), STDOUT_FILENO, prefix);
     ranks.relays.emplace_back(std::move(child->err()), STDERR_FILENO, prefix);
+    ranks.pidfds.push_back(child->pidfd());
     ranks.children.push_back(std::move(*child));
   }
   return ranks;
@@ -170,6 +184,7 @@ int exit_code_of(Ranks& ranks) {
     (void)child.signal_group(SIGKILL);
     const auto status = child.wait(det::Duration(0));
     if (!status) continue;
+    ranks.pidfds[i] = -1;
     if (status->ok()) {
       ++well;
     } else if (failed == ranks.children.size() || (cause.signal == 0 && status->signal != 0)) {
@@ -186,7 +201,7 @@ int supervise(Ranks& ranks, int signals) {
   int code = -1;
   while (code < 0) {
     std::vector<pollfd> waits{{signals, POLLIN, 0}};
-    for (const det::Child& child : ranks.children) waits.push_back({child.pidfd(), POLLIN, 0});
+    for (const int pidfd : ranks.pidfds) waits.push_back({pidfd, POLLIN, 0});
     for (const Relay& relay : ranks.relays) waits.push_back({relay.fd(), POLLIN, 0});
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return 1;
     // Signals are forwarded to all process groups.

@@ -148,7 +148,11 @@ Plan make_plan(const FitOptions& options, std::int64_t batches_per_epoch, const 
         "fit: how long to train is unknown; give max_length, e.g. {.max_length = det::Epochs(1)}, or "
         "searcher.max_length in the configuration");
   }
-  return {.length = in_batches(length->unit, length->count, "max_length", batches_per_epoch, context),
+  // Whole aggregation windows: batches of a window without its last one would never reach an optimizer.
+  const std::int64_t window = context.aggregation().frequency;
+  const std::int64_t batches =
+      in_batches(length->unit, length->count, "max_length", batches_per_epoch, context);
+  return {.length = (batches + window - 1) / window * window,
           .reporting = period(options.reporting_period, "reporting_period"),
           .validation = period(options.validation_period, "validation_period"),
           .checkpoint = period(options.checkpoint_period, "checkpoint_period")};

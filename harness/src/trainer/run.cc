@@ -126,6 +126,15 @@ torch::Device device_of(int local_rank) {
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(local_rank)};
 }
 
+/// Returns a note for a trial that trains on the CPU although it has, or could have, a GPU; else "".
+const char* why_no_gpu() {
+  if (built_with_cuda()) return " (this build has CUDA, but finds no usable device; check nvidia-smi)";
+  const char* gpus = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (gpus == nullptr || *gpus == '\0') return "";
+  return " (its slots are GPUs, but this build has LibTorch without CUDA; run deploy/deps.sh --cuda and "
+         "build again)";
+}
+
 /// Creates the state of a context. Collective: with several processes every rank connects to the others here.
 std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   auto state = std::make_unique<ContextState>();
@@ -155,8 +164,7 @@ std::unique_ptr<ContextState> make_state(const InitOptions& options) {
   if (ranks.rank > 0) return state;
   std::printf("training on %s, %d threads, seed %lld", state->run.device.str().c_str(), at::get_num_threads(),
               static_cast<long long>(info.seed));
-  if (built_with_cuda() && !state->run.device.is_cuda())
-    std::printf(" (this build has CUDA, but finds no usable device; check nvidia-smi)");
+  if (!state->run.device.is_cuda()) std::printf("%s", why_no_gpu());
   if (ranks.size > 1) std::printf(", %d processes over %s", ranks.size, state->run.communicator->name());
   if (state->gradients.exact)
     std::printf(", exact over %lld shards", static_cast<long long>(state->gradients.exact->shards));

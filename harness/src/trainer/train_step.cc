@@ -95,7 +95,7 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
 
 TrainStep::~TrainStep() { state_.gradients.reducers.clear(); }
 
-void TrainStep::start(std::int64_t batch) {
+void TrainStep::start(std::int64_t batch, bool resumed) {
   // After a restore, positions the stream at the batch and drops values cached from the old weights.
   if (batch != 0) stream_.emplace(loader_, training_spec(state_), batch);
   for (Stepping& stepping : state_.gradients.stepping) stepping.fused->invalidate();
@@ -119,7 +119,7 @@ void TrainStep::start(std::int64_t batch) {
           std::move(parameters), *state_.run.communicator, state_.gradients.reduction));
     }
   }
-  if (state_.gradients.exact || batch != 0) return;
+  if (state_.gradients.exact || resumed) return;
   // The seed was equal on all ranks so that they build the same model. From here each rank draws its own
   // dropout masks and augmentations.
   if (const int rank = state_.run.distributed->rank(); rank > 0) {

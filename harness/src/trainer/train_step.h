@@ -26,8 +26,8 @@ class TrainStep {
   /// Global batches per epoch; equal on all ranks.
   std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
   /// Prepares training from batch `batch`. The weights must be in place; those
-  /// of rank 0 are sent to all ranks.
-  void start(std::int64_t batch);
+  /// of rank 0 are sent to all ranks. `resumed`: the random state is in place, too.
+  void start(std::int64_t batch, bool resumed);
   /// Trains batch `batch`. Batches are trained once each, in order, from the argument of start(). Throws
   /// std::runtime_error when the loader ends or the loss is not finite; exceptions of the trial pass through.
   void run(std::int64_t batch);

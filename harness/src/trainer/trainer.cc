@@ -81,8 +81,8 @@ class Fit {
     // Restoring comes last: it needs the wrapped models and optimizers, and
     // start() needs the restored weights.
     plan_ = make_plan(options, train_->batches_per_epoch(), context);
-    restore(checkpoint);
-    train_->start(step());
+    const bool resumed = restore(checkpoint);
+    train_->start(step(), resumed);
     for (const auto& model : state_.wrapped.models) model->train();
     if (state_.run.distributed->is_chief()) observe();
     for_callbacks("on_training_start", [](Callback& c) { c.on_training_start(); });
@@ -152,8 +152,12 @@ class Fit {
     (void)searcher_value(metrics);
   }
 
-  /// True when training starts from a checkpoint without a reported validation.
-  bool is_validation_due() const { return progress_.validation_due; }
+  /// True when a validation precedes training: one that the checkpoint lacks, or that of
+  /// step_zero_validation.
+  bool is_validation_due() const {
+    return progress_.validation_due ||
+           (options_.step_zero_validation && step() == 0 && progress_.last_validation != 0);
+  }
 
   /// Runs validation, reports it, and requests a checkpoint when the policy demands one. When it fails, the
   /// state before it is saved first, so that no batch is lost.
@@ -271,8 +275,9 @@ class Fit {
   }
 
   /// Loads the checkpoint. A checkpoint of another trial provides weights only, not counters or metrics.
-  void restore(const std::string& directory) {
-    if (directory.empty()) return;
+  /// Returns whether this trial continues.
+  bool restore(const std::string& directory) {
+    if (directory.empty()) return false;
     asking_for("the checkpoint to start from");
     const TrialState state = load_checkpoint(state_.run, state_.wrapped, directory);
     result_.checkpoint = directory;
@@ -281,9 +286,10 @@ class Fit {
                   state.same_trial ? ("batch " + std::to_string(state.progress.steps_completed)).c_str()
                                    : "without its counters: it is another trial's");
     }
-    if (!state.same_trial) return;
+    if (!state.same_trial) return false;
     progress_ = state.progress;
     train_->restore_metrics(state.window);
+    return true;
   }
 
   /// The searcher's metric of a validation; nullopt when the configuration names none. Throws
@@ -316,6 +322,8 @@ class Fit {
   }
 
   void save() {
+    // The data of a reducer cannot be saved. Its window ends here, so that a resumed run loses none of it.
+    if (state_.metric_reducers.has(MetricReducers::Kind::kTraining)) report_training();
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kCheckpoint);
     asking_for("saving a checkpoint", step());
     progress_.last_checkpoint = step();
@@ -403,7 +411,10 @@ class Fit {
 FitResult Trainer::fit(const FitOptions& options) {
   Fit run(trial_, context_, options);
   if (run.step() == 0) run.check_sanity();
-  if ((options.step_zero_validation && run.step() == 0) || run.is_validation_due()) run.validate();
+  if (run.is_validation_due()) {
+    run.validate();
+    run.save_if_due();
+  }
 
   while (!run.is_done() && !run.is_terminating()) {
     run.train_one_batch();

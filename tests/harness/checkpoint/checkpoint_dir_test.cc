@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "common/base/files.h"
 
@@ -95,6 +96,17 @@ TEST_CASE("the latest checkpoint is the undamaged one with the most steps") {
   // The state that a kill before the final rename leaves.
   fs::rename(storage.at("c"), storage.at("c.partial"));
   CHECK(find_latest_checkpoint(storage.path()) == storage.at("a"));
+}
+
+TEST_CASE("a locked directory is not removed as abandoned") {
+  Storage storage;
+  auto lock = make_locked_directory(storage.at("u.1.partial")).value();
+  constexpr std::int64_t kMuchLater = std::numeric_limits<std::int64_t>::max() / 2;
+  remove_dead_partials(storage.path(), kMuchLater);
+  CHECK(path_exists(storage.at("u.1.partial")));
+  lock.reset();
+  remove_dead_partials(storage.path(), kMuchLater);
+  CHECK_FALSE(path_exists(storage.at("u.1.partial")));
 }
 
 TEST_CASE("code is copied without hidden files, symlinks and the storage itself") {
