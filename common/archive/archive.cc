@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "common/archive/archive_paths.h"
 #include "common/archive/gzip.h"
@@ -207,6 +208,32 @@ Result<std::vector<ArchiveEntry>> read_archive(std::string_view bytes, const Arc
           })
           .run());
   return entries;
+}
+
+Result<std::string> read_archive_file(std::string_view bytes, const std::string& path,
+                                      std::int64_t max_bytes) {
+  std::optional<std::string> content;
+  const Status read =
+      Walk(
+          bytes, {},
+          [&](const ArchiveItem& item) -> Status {
+            // Ends the reading: the content is complete.
+            if (content) return fail(Code::kCancelled, "");
+            if (item.directory || item.path != path) return {};
+            if (item.size > max_bytes)
+              return fail(Code::kFailedPrecondition, "the file has more than " + mebibytes(max_bytes) +
+                                                         "; download the code archive to read it");
+            content.emplace();
+            return {};
+          },
+          [&](std::string_view piece) {
+            if (content) *content += piece;
+            return Status{};
+          })
+          .run();
+  if (!read && read.error().code != Code::kCancelled) return tl::unexpected(read.error());
+  if (!content) return fail(Code::kNotFound, "the code archive has no such file; see its file_tree");
+  return std::move(*content);
 }
 
 Status unpack(std::string_view bytes, const std::string& target, const ArchiveLimits& limits) {

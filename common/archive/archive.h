@@ -65,6 +65,11 @@ Result<std::vector<ArchiveItem>> check_archive(std::string_view bytes, const Arc
 /// Like check_archive, and returns the contents too.
 Result<std::vector<ArchiveEntry>> read_archive(std::string_view bytes, const ArchiveLimits& limits = {});
 
+/// Returns the content of a file of an archive that was checked before. Reads no further than its end.
+/// Errors: kNotFound; kFailedPrecondition above `max_bytes`.
+Result<std::string> read_archive_file(std::string_view bytes, const std::string& path,
+                                      std::int64_t max_bytes);
+
 /// Validates the whole archive, then extracts it into `target`, which is created and must be empty. Every
 /// path component is opened relative to the target without following symbolic links. On failure the content
 /// of `target` is removed. Errors: those of check_archive, kFailedPrecondition (`target` is not empty), I/O

@@ -82,6 +82,9 @@ inline constexpr std::int64_t kUploadBytes = 512LL << 20, kUploadBytesPerCaller 
 /// Downloads and metric streams open at once: in total, and of one caller. The total leaves a queue for the
 /// threads of WorkerPools::stream.
 inline constexpr std::int64_t kPacedStreams = 128, kPacedStreamsPerCaller = 6;
+/// Bytes of log lines in memory that wait for their reader: in total, and of one caller. A page has about 1
+/// MiB.
+inline constexpr std::int64_t kLogPageBytes = 256LL << 20, kLogPageBytesPerCaller = 64LL << 20;
 
 /// References to the parts of the master. All of them outlive the server.
 struct Context {
@@ -125,6 +128,8 @@ struct Context {
   std::shared_ptr<loop::Budget> uploads = std::make_shared<loop::Budget>(kUploadBytes, kUploadBytesPerCaller);
   std::shared_ptr<loop::Budget> paced_streams =
       std::make_shared<loop::Budget>(kPacedStreams, kPacedStreamsPerCaller);
+  std::shared_ptr<loop::Budget> log_pages =
+      std::make_shared<loop::Budget>(kLogPageBytes, kLogPageBytesPerCaller);
   /// Longest time of one write of a paced stream. Messages have about 1 MiB, so a client needs 35 KiB/s.
   Duration stream_write_time = std::chrono::seconds(30);
 };

@@ -38,6 +38,7 @@ class Experiments {
   Result<ReplyValue> handle(Step& step, const ActOnExperiment& input);
   Result<ReplyValue> handle(Step& step, const ContinueSearch& input);
   Result<ReplyValue> handle(Step& step, const BarExperiment& input);
+  Result<ReplyValue> handle(Step& step, const ExperimentDeleted& input);
 
   /// Delivers searcher events, and those that follow from them, until there are none; then ends experiments
   /// that are done.

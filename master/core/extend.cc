@@ -1,6 +1,5 @@
 // Continuing a search: more trials or training time, or another try for failed trials. An ended experiment is
 // loaded from its rows first.
-#include <algorithm>
 #include <limits>
 
 #include "master/core/owners.h"
@@ -76,8 +75,8 @@ void Experiments::reopen(Step& step, Experiment& experiment) {
   core::reopen(experiment.state, State::kActive);
   ended_again_[experiment.id] = 0;  // until it ends
   experiment.ended.reset();
-  ended_requests_.erase(std::remove(ended_requests_.begin(), ended_requests_.end(), experiment.request_id),
-                        ended_requests_.end());
+  requests_[experiment.request_id] = experiment.id;
+  std::erase(ended_requests_, experiment.request_id);
 }
 
 Result<ReplyValue> Experiments::handle(Step&, const BarExperiment& input) {
@@ -88,6 +87,15 @@ Result<ReplyValue> Experiments::handle(Step&, const BarExperiment& input) {
   // Rows that a concurrent ContinueSearch has read are stale from here on: no event count reaches the
   // maximum.
   ended_again_[input.experiment] = std::numeric_limits<std::int64_t>::max();
+  return Done{};
+}
+
+Result<ReplyValue> Experiments::handle(Step&, const ExperimentDeleted& input) {
+  const auto known = requests_.find(input.request_id);
+  if (known == requests_.end() || known->second != input.experiment) return Done{};
+  requests_.erase(known);
+  // A later experiment with this id must stay in requests_.
+  std::erase(ended_requests_, input.request_id);
   return Done{};
 }
 
@@ -111,7 +119,6 @@ Status Experiments::load_ended(const Recovered& rows) {
   if (loaded.queue.priority == 0) loaded.queue = queue_settings(*loaded.config, loaded.submitted);
   put_job(loaded);
   searches_.emplace(experiment.id, std::move(search));
-  requests_[experiment.request_id] = experiment.id;
   for (Trial& trial : trials) owners_.trials.insert(std::move(trial));
   return {};
 }

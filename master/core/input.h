@@ -152,6 +152,14 @@ struct BarExperiment {
   ExperimentId experiment;
 };
 
+/// A barred experiment has been deleted from the store: its request id can be used again. Replies Done.
+/// Idempotent.
+struct ExperimentDeleted {
+  ReplyTo reply = 0;
+  ExperimentId experiment;
+  RequestId request_id;
+};
+
 // ---- From agents (through master/api/streams/agent_link) ----
 
 /// State of an allocation (its part) on an agent, as the agent reports it.
@@ -382,12 +390,13 @@ struct ProviderState {
 /// Time has passed: expired deadlines are handled. Sent by the loop when next_deadline() is reached.
 struct Tick {};
 
-using Input = std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand,
-                           PauseCommand, ResumeCommand, ContinueSearch, BarExperiment, UpdateJob, SetService,
-                           SetQuota, PlaceExperiments, AgentConnected, AgentDisconnected, AgentStopping,
-                           AgentProblem, SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached,
-                           ReportValidation, ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp,
-                           AcknowledgePreemption, HarnessAlive, EndTrial, TakeUpTrial, CancelRetries,
-                           ExcludeAgent, AskToLeave, MarkDaemon, PilotState, ProviderState, Tick>;
+using Input =
+    std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, PauseCommand,
+                 ResumeCommand, ContinueSearch, BarExperiment, ExperimentDeleted, UpdateJob, SetService,
+                 SetQuota, PlaceExperiments, AgentConnected, AgentDisconnected, AgentStopping, AgentProblem,
+                 SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation,
+                 ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
+                 HarnessAlive, EndTrial, TakeUpTrial, CancelRetries, ExcludeAgent, AskToLeave, MarkDaemon,
+                 PilotState, ProviderState, Tick>;
 
 }  // namespace det::core

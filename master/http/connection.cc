@@ -65,10 +65,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void respond(Response response) {
     if (answer_ != Answer::kNone) return;
     answer_ = Answer::kWhole;
-    const bool head_only = request_.method == "HEAD";
     const bool bodiless = response.status == 204 || response.status == 304;
     send(head_text(response, keep_alive_, false, bodiless), nullptr);
-    if (!head_only && !bodiless && !response.body.empty()) send(std::move(response.body), nullptr);
+    if (!is_head() && !bodiless && !response.body.empty()) send(std::move(response.body), nullptr);
     finish();
   }
 
@@ -79,13 +78,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // HTTP/1.0 has no chunks: the end of the connection ends the body.
     if (version_ < 11) keep_alive_ = false;
     send(head_text(head, keep_alive_, version_ >= 11, version_ < 11), nullptr);
-    if (!head.body.empty()) send(framed(head.body), nullptr);
-    if (broken_) return report_gone();
+    if (!head.body.empty() && !is_head()) send(framed(head.body), nullptr);
+    if (broken_ || is_head()) return report_gone();
     watch_for_close();
   }
 
   void write(const std::string& piece, std::function<void(bool)> done) {
-    if (answer_ != Answer::kStream || broken_) return done(false);
+    if (answer_ != Answer::kStream || broken_ || is_head()) return done(false);
     if (piece.empty()) return done(true);
     send(framed(piece), std::move(done));
   }
@@ -93,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void end() {
     if (answer_ != Answer::kStream) return;
     gone_ = nullptr;
-    if (version_ >= 11 && !raw_) send("0\r\n\r\n", nullptr);
+    if (version_ >= 11 && !raw_ && !is_head()) send("0\r\n\r\n", nullptr);
     finish();
   }
 
@@ -117,7 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (answer_ == Answer::kNone) return respond(message_response(500, "the request was dropped"));
     if (answer_ == Answer::kStream && !finishing_) {
       gone_ = nullptr;
-      fail_connection();
+      is_head() ? finish() : fail_connection();
     }
   }
 
@@ -125,6 +124,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   enum class Answer { kNone, kWhole, kStream, kSent };
+  bool is_head() const { return request_.method == "HEAD"; }
 
   /// Sets the only deadline. When it passes, pending operations are canceled with timed_out_ set.
   void arm(Clock::duration time) {

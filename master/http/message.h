@@ -52,7 +52,7 @@ class Exchange {
   /// Sends a complete reply.
   virtual void respond(Response response) = 0;
   /// Starts a reply of unknown length. `closed` is called at most once, if the client disconnects before
-  /// end().
+  /// end(), and at once for HEAD, whose reply has the header only: write() then fails.
   virtual void begin(Response head, std::function<void()> closed) = 0;
   /// Sends a piece of the body. Calls done(true) when it has been handed to the kernel (send the next one
   /// then), done(false) when the client has disconnected.

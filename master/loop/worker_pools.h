@@ -18,7 +18,7 @@ struct WorkerPools {
   Workers bulk{2, 256};
   /// Submissions and code archives.
   Workers submit{4, 256};
-  /// Calls that wait for another host: deletion of checkpoint files, tests of webhooks.
+  /// Calls that wait for another host: deletion of checkpoint files, tests of webhooks, the diagnosis.
   Workers outward{4, 256};
   /// Replies that are paced by their client: downloads and metric streams. Each holds a thread while the
   /// client reads; PacedStream bounds their number per caller and the time of a write.

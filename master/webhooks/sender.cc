@@ -1,5 +1,7 @@
 #include "master/webhooks/sender.h"
 
+#include <algorithm>
+
 #include "common/base/log.h"
 #include "common/storage/http.h"
 #include "master/webhooks/message.h"
@@ -7,7 +9,10 @@
 namespace det::webhooks {
 namespace {
 
-constexpr std::int64_t kBatch = 32;       // webhooks served in one look at the queue
+// Events in flight: in total, and of the webhooks of one workspace (or of the whole cluster).
+constexpr std::size_t kMaxInFlight = 8;
+constexpr std::int64_t kMaxPerWorkspace = 2;
+constexpr std::int64_t kBatch = 32;       // webhooks considered in one look at the queue
 constexpr std::size_t kAnswer = 1 << 16;  // bytes of an answer that are read
 
 std::string status_text(int status) { return "HTTP " + std::to_string(status); }
@@ -17,11 +22,14 @@ std::string status_text(int status) { return "HTTP " + std::to_string(status); }
 Sender::Sender(db::Pool& pool, SenderOptions options)
     : pool_(pool),
       options_(std::move(options)),
+      senders_(static_cast<int>(kMaxInFlight), kMaxInFlight),
       worker_(
           1, 1, [this] { tick(); }, options_.pause) {}
 
 void Sender::stop() {
   stopping_ = true;
+  // The outcomes of completed requests are stored before worker_ stops.
+  senders_.stop();
   worker_.stop();
 }
 
@@ -59,27 +67,45 @@ Sender::Attempt Sender::send(const db::WebhookEvent& event) const {
 }
 
 void Sender::tick() {
-  const auto events = db::due_webhook_events(pool_, kBatch);
+  if (stopping_ || in_flight_.size() >= kMaxInFlight) return;
+  std::vector<std::int64_t> busy;
+  for (const auto& [webhook, workspace] : in_flight_) busy.push_back(webhook);
+  const auto events = db::due_webhook_events(pool_, kBatch, busy);
   if (!events) return;  // the database is away; the next tick looks again
   for (const db::WebhookEvent& event : *events) {
-    if (stopping_) return;
-    const Attempt attempt = send(event);
-    if (stopping_ && !attempt.over) return;
-    const log::Fields fields = {{"webhook", event.webhook},
-                                {"url", shown_url(event.url)},
-                                {"event", event.id},
-                                {"outcome", attempt.outcome}};
-    if (attempt.over) {
-      if (!attempt.taken) log::warn("webhook refused an event", fields);
-      (void)db::end_webhook_event(pool_, event, attempt.outcome);
-      continue;
-    }
-    log::warn("webhook could not be reached; retrying", fields);
-    const auto dropped = db::delay_webhook(pool_, event.webhook, attempt.outcome);
-    if (dropped && *dropped > 0)
-      log::warn("dropped webhook events that are older than a day",
-                {{"webhook", event.webhook}, {"events", *dropped}});
+    if (in_flight_.size() >= kMaxInFlight) return;
+    const auto others = std::ranges::count_if(
+        in_flight_, [&](const auto& other) { return other.second == event.webhook_workspace; });
+    if (others >= kMaxPerWorkspace) continue;
+    in_flight_.emplace(event.webhook, event.webhook_workspace);
+    // There is room for kMaxInFlight jobs.
+    (void)senders_.try_post([this, event] {
+      Attempt attempt = send(event);
+      (void)worker_.post([this, event, attempt = std::move(attempt)] {
+        finish(event, attempt);
+        tick();
+      });
+    });
   }
+}
+
+void Sender::finish(const db::WebhookEvent& event, const Attempt& attempt) {
+  in_flight_.erase(event.webhook);
+  if (stopping_ && !attempt.over) return;
+  const log::Fields fields = {{"webhook", event.webhook},
+                              {"url", shown_url(event.url)},
+                              {"event", event.id},
+                              {"outcome", attempt.outcome}};
+  if (attempt.over) {
+    if (!attempt.taken) log::warn("webhook refused an event", fields);
+    (void)db::end_webhook_event(pool_, event, attempt.outcome);
+    return;
+  }
+  log::warn("webhook could not be reached; retrying", fields);
+  const auto dropped = db::delay_webhook(pool_, event.webhook, attempt.outcome);
+  if (dropped && *dropped > 0)
+    log::warn("dropped webhook events that are older than a day",
+              {{"webhook", event.webhook}, {"events", *dropped}});
 }
 
 Status Sender::test(const db::Webhook& webhook) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "common/base/event.h"
@@ -22,18 +24,20 @@ struct SenderOptions {
   std::chrono::seconds timeout{10};                 ///< of one request
 };
 
-/// Sends events on a thread of its own. An endpoint that answers with 2xx or 3xx has taken the event; 4xx
-/// refuses it for good, except 408 and 429. Anything else is tried again with growing delays for a day.
+/// One thread takes events from the queue, others send them: one event of a webhook at a time, and events of
+/// few webhooks of one workspace, so that slow endpoints do not hold up those of other workspaces. An
+/// endpoint that answers with 2xx or 3xx has taken the event; 4xx refuses it for good, except 408 and 429.
+/// Anything else is tried again with growing delays for a day.
 class Sender {
  public:
-  /// `pool` must outlive the sender. Starts the thread.
+  /// `pool` must outlive the sender. Starts the threads.
   Sender(db::Pool& pool, SenderOptions options);
   ~Sender() { stop(); }
   /// Looks at the queue at once. Never blocks. Any thread.
   void wake() {
     (void)worker_.try_post([this] { tick(); });
   }
-  /// Ends the request in flight, and the thread. Idempotent.
+  /// Ends the requests in flight, and the threads. Idempotent.
   void stop();
   /// Sends a test message to a webhook now and returns the outcome. Blocks for at most the time-out.
   /// kUnavailable with the reason when the endpoint did not take it.
@@ -48,13 +52,19 @@ class Sender {
     bool taken = false;
     std::string outcome;  ///< for users, without the URL
   };
+  /// Starts to send due events of webhooks without one in flight. Thread of worker_.
   void tick();
+  /// Stores the outcome of an attempt. Thread of worker_.
+  void finish(const db::WebhookEvent& event, const Attempt& attempt);
   Attempt send(const db::WebhookEvent& event) const;
 
   db::Pool& pool_;
   const SenderOptions options_;
   std::atomic<bool> stopping_{false};
-  loop::Workers worker_;
+  /// Webhooks with an event in flight, and their workspaces. Thread of worker_.
+  std::map<std::int64_t, std::optional<std::int64_t>> in_flight_;
+  loop::Workers senders_;
+  loop::Workers worker_;  ///< uses the members above, and is used by senders_ until stop() has joined it
 };
 
 }  // namespace det::webhooks

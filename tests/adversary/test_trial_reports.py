@@ -3,6 +3,7 @@ import concurrent.futures
 import json
 import os
 import unittest
+import uuid
 
 from attacker import Attacker, stop_cleanly
 from cluster import Cluster
@@ -47,6 +48,14 @@ class TrialReports(unittest.TestCase):
         status, body = self.editor.call("GET", f"/api/v1/trials/{self.trial}")
         self.assertEqual(status, 200, body)
         self.assertEqual(len(json.loads(body)["trial"]["summaryMetrics"]["avg_metrics"]), 2000)
+
+    def test_a_checkpoint_of_impossible_sizes_is_refused_and_the_master_goes_on(self):
+        for files in ({"a": 2**63 - 1, "b": 2**63 - 1}, {"a": 2**50, "b": 1}, {"a": -1}):
+            status, body = self.editor.report_checkpoint(self.task, str(uuid.uuid4()), files)
+            self.assertEqual(status, 400, body)
+            self.assertIn("2^50", body)
+        status, body = self.editor.report_checkpoint(self.task, str(uuid.uuid4()), {"a": 2**50})
+        self.assertEqual(status, 200, body)
 
     def test_an_all_gather_of_much_data_is_refused_and_agents_stay_connected(self):
         self.cluster.start_agent()

@@ -147,6 +147,21 @@ class Detached(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("runs outside the cluster and cannot be paused", refused.stderr)
 
+    def test_an_external_id_can_be_used_again_after_the_deletion_of_its_experiment(self):
+        def put():
+            config = "name: again\nsearcher: {name: single, metric: loss, max_length: {batches: 1}}\n"
+            status, body = self.cluster.post("/api/v1/experiments/by-external-id/again", {"config": config, "unmanaged": True},
+                                             self.cluster.admin_token, "PUT")
+            self.assertEqual(status, 200, body)
+            return json.loads(body)["experiment"]["id"]
+
+        first = put()
+        self.assertEqual(put(), first)
+        self.cluster.det("experiment", "kill", first)
+        self.cluster.wait_state(first, "CANCELED", "ERROR")
+        self.cluster.det("experiment", "delete", first, "--yes")
+        self.assertGreater(put(), first)
+
     def test_a_restart_of_the_master_loses_nothing(self):
         program = self.start()
         self.assertEqual(program.tell("validate"), "step 1")

@@ -1,4 +1,5 @@
 """The HTTP API of a real master: a trial that reports over HTTP only, and later changes of its experiment."""
+import base64
 import http.client
 import json
 import os
@@ -146,6 +147,17 @@ class Http(unittest.TestCase):
         status, page = self.cluster.get("/docs/rest-api/")
         self.assertEqual(status, 200)
         self.assertIn("ExperimentService", page)
+
+    def test_a_file_of_a_code_archive_is_shown_up_to_8_mib(self):
+        code = self.cluster.dir / "large"
+        code.mkdir()
+        (code / "large").write_bytes(os.urandom((8 << 20) + 1))
+        (code / "small").write_text("of little size")
+        id = self.cluster.create(code, "name: large\nentrypoint: /bin/true\nsearcher: {name: single, metric: loss}\n")
+        shown = self.call("POST", f"/api/v1/experiments/{id}/file", {"path": "small"})["file"]
+        self.assertEqual(base64.b64decode(shown), b"of little size")
+        error = self.call("POST", f"/api/v1/experiments/{id}/file", {"path": "large"}, 400)["error"]
+        self.assertIn("more than 8 MiB", error["error"])
 
     def test_allocations_as_csv_reach_clients_that_decode_gzip(self):
         path = ("/resources/allocation/aggregated?start_date=2020-01-01&end_date=2020-03-31"

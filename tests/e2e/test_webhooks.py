@@ -5,6 +5,7 @@ import hmac
 import http.server
 import json
 import os
+import socket
 import threading
 import unittest
 
@@ -143,6 +144,16 @@ class Webhooks(unittest.TestCase):
         wait_until("the refusal", lambda: "HTTP 410" in self.cluster.det("webhook", "list"))
         self.cluster.det("webhook", "test", id)
         self.assertEqual([status for *_, status in endpoint.requests], [410, 200])
+
+    def test_endpoints_that_do_not_reply_delay_no_webhook_of_another_workspace(self):
+        silent = self.enterContext(socket.create_server(("127.0.0.1", 0)))
+        for _ in range(4):
+            self.create(f"http://127.0.0.1:{silent.getsockname()[1]}/", "--state", "COMPLETED", "-w", "Uncategorized")
+        endpoint = self.endpoint()
+        self.create(endpoint.url, "--state", "COMPLETED")
+        self.run_experiment("exit 0", "COMPLETED")
+        # A request without a reply takes 10 s, and the silent endpoints come first.
+        wait_until("a delivery", lambda: endpoint.requests, timeout=9)
 
     def test_an_alert_reaches_the_webhook_that_the_experiment_names(self):
         endpoint = self.endpoint()

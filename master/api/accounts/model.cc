@@ -59,7 +59,8 @@ Result<std::vector<std::string>> check_labels(const google::protobuf::ListValue&
 
 /// Text of a metadata object, within the limits of the database.
 Result<std::string> metadata_text(const google::protobuf::Struct& metadata) {
-  std::string text = dump_json(from_struct(metadata));
+  TRY_ASSIGN(const Json json, from_struct(metadata, "metadata"));
+  std::string text = dump_json(json);
   TRY(db::check_json_object(text));
   return text;
 }

@@ -62,7 +62,11 @@ Status TemplateService::set(const v1::SetTemplateRequest& request, const Caller&
   TRY(check_template_name(name));
   TRY_ASSIGN(const std::int64_t workspace, workspace_of(request, caller));
   // Text is preferred over the struct: problems can then name line and column.
-  const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
+  std::string text = request.text();
+  if (text.empty()) {
+    TRY_ASSIGN(const Json config, from_struct(request.config(), "config"));
+    text = to_yaml(config);
+  }
   const std::string file = request.file_name().empty() ? "template \"" + name + "\""
                                                        : make_utf8(request.file_name().substr(0, 256));
   // A part may lack required fields, but the ones it has must be valid.
@@ -110,7 +114,8 @@ Status TemplateService::PatchTemplateConfig(const Caller&, const v1::PatchTempla
                                             v1::PatchTemplateConfigResponse* response) {
   const std::string& name = request.template_name();
   TRY_ASSIGN(auto row, db::get_template(context_.pool, name));
-  row.text = to_yaml(from_struct(request.config()));
+  TRY_ASSIGN(const Json config, from_struct(request.config(), "config"));
+  row.text = to_yaml(config);
   const std::string file = "template \"" + name + "\"";
   TRY(expconf::check_part(row.text, file));
   TRY_ASSIGN(const YamlNode tree, parse_yaml(row.text, file));

@@ -28,8 +28,10 @@ Status check_workspace_changeable(const Caller& caller, std::int64_t id) {
 Result<std::optional<std::string>> storage_text(const Context& context,
                                                 const google::protobuf::Struct& storage) {
   if (storage.fields().empty()) return std::optional<std::string>();
-  const Json part = {{"checkpoint_storage", from_struct(storage)}};
-  const std::string text = to_yaml(part), file = "checkpointStorageConfig";
+  const std::string file = "checkpointStorageConfig";
+  TRY_ASSIGN(const Json section, from_struct(storage, file));
+  const Json part = {{"checkpoint_storage", section}};
+  const std::string text = to_yaml(part);
   TRY(expconf::check_part(text, file));
   TRY_ASSIGN(const YamlNode tree, parse_yaml(text, file));
   TRY(check_storage_of_part(context, tree, file));

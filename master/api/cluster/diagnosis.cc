@@ -52,15 +52,21 @@ Status look_at_database(db::Pool& pool, v1::DatabaseDiagnosis& out) {
 
 DiagnosisService::DiagnosisService(const Context& context)
     : Service(context, v1::DiagnosisService::full_name) {
-  unary(v1::DiagnosisService::GetDiagnosis, &DiagnosisService::GetDiagnosis);
+  unary(v1::DiagnosisService::GetDiagnosis, &DiagnosisService::GetDiagnosis, context_.pools.outward);
 }
 
 Status DiagnosisService::GetDiagnosis(const Caller&, const v1::GetDiagnosisRequest&,
                                       v1::GetDiagnosisResponse* response) {
-  TRY(look_at_database(context_.pool, *response->mutable_database()));
-  look_at_storage(*context_.storages->get(), *response->mutable_storage());
-  to_proto(wall_now(), response->mutable_now());
-  return {};
+  // A storage that does not reply holds a thread, so there is one call at a time.
+  if (running_.exchange(true))
+    return fail(Code::kUnavailable, "another diagnosis is running; try again in a moment");
+  const Status done = look_at_database(context_.pool, *response->mutable_database());
+  if (done) {
+    look_at_storage(*context_.storages->get(), *response->mutable_storage());
+    to_proto(wall_now(), response->mutable_now());
+  }
+  running_ = false;
+  return done;
 }
 
 }  // namespace det::api

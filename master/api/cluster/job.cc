@@ -179,9 +179,11 @@ Result<Jobs> named_jobs(const Context& context) {
   return Jobs(std::make_move_iterator(found->begin()), std::make_move_iterator(found->end()));
 }
 
+/// Checks kView or kEdit. A change of a command needs kRunTasks, as SetCommandPriority does.
 Status authorize_job(const Context& context, const Caller& caller, Action action, const NamedJob& job) {
-  const Target target = job.id.as<CommandId>() ? Target::kTask : Target::kExperiment;
-  return authorize(caller, action, target, {job.entity}, context.pool);
+  const bool command = job.id.as<CommandId>().has_value();
+  if (command && action == Action::kEdit) action = Action::kRunTasks;
+  return authorize(caller, action, command ? Target::kTask : Target::kExperiment, {job.entity}, context.pool);
 }
 
 Result<core::UpdateJob> to_input(const Context& context, const Caller& caller,

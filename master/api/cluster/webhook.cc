@@ -53,7 +53,9 @@ db::WebhookTrigger read_rule(const Json& condition, const std::string& path, Pro
 
 db::WebhookTrigger read_trigger(const v1::Trigger& trigger, const std::string& path, bool specific,
                                 Problems& problems) {
-  const Json condition = from_struct(trigger.condition());
+  const auto given = from_struct(trigger.condition(), "condition");
+  if (!given) problems.add(path, given.error().message);
+  const Json condition = given.value_or(Json::object());
   switch (trigger.trigger_type()) {
     case v1::TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE: {
       const std::string state = text_of(condition, "state");

@@ -15,7 +15,8 @@ class WebhookService final : public Service {
   /// Lists visible webhooks. Callers without the right to change a webhook see the host of its URL only.
   Status GetWebhooks(const Caller& caller, const v1::GetWebhooksRequest& request,
                      v1::GetWebhooksResponse* response);
-  /// Creates a webhook. Errors: kInvalidArgument with Problems; kPermissionDenied.
+  /// Creates a webhook. Errors: kInvalidArgument with Problems; kPermissionDenied; kResourceExhausted beyond
+  /// 64 webhooks of a workspace.
   Status PostWebhook(const Caller& caller, const v1::PostWebhookRequest& request,
                      v1::PostWebhookResponse* response);
   /// Changes the URL. Idempotent. Errors: kNotFound; kInvalidArgument; kPermissionDenied.

@@ -47,11 +47,13 @@ void yaml_to_struct(std::string_view yaml, pb::Struct* out) {
   if (root && root->is_map()) to_struct(det::to_json(*root), out);
 }
 
-Json from_struct(const pb::Struct& value) {
+Result<Json> from_struct(const pb::Struct& value, std::string_view field) {
   std::string text;
-  if (!pb::util::MessageToJsonString(value, &text).ok()) return Json::object();
+  if (!pb::util::MessageToJsonString(value, &text).ok())
+    return fail(Code::kInvalidArgument, std::string(field) + ": has no form in JSON");
   auto json = parse_json(text);
-  return json ? std::move(*json) : Json::object();
+  if (!json) json.error().message.insert(0, std::string(field) + ": ");
+  return json;
 }
 
 v1::State to_proto(core::State state) {

@@ -43,7 +43,9 @@ void json_to_struct(std::string_view json, google::protobuf::Struct* out);
 void to_struct(const Json& json, google::protobuf::Struct* out);
 /// Converts a YAML map. Anything else gives an empty struct.
 void yaml_to_struct(std::string_view yaml, google::protobuf::Struct* out);
-Json from_struct(const google::protobuf::Struct& value);
+/// Converts the struct in `field` of a request. Errors: kInvalidArgument above 1 MiB of text or 32 levels,
+/// with the field and the limit.
+Result<Json> from_struct(const google::protobuf::Struct& value, std::string_view field);
 /// State of an experiment or trial as clients see it: an active one shows the progress of its furthest
 /// allocation, and without any it is QUEUED.
 v1::State to_proto(core::State state, const std::optional<core::AllocationState>& live);

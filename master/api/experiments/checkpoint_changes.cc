@@ -97,7 +97,7 @@ Status CheckpointService::ReportCheckpoint(const Caller& caller, const v1::Repor
   if (!checkpoint.task_id().empty()) named.task = TaskId(checkpoint.task_id());
   TRY_ASSIGN(const Reporter reporter, find_reporter(context_, caller, named));
   TRY(context_.quotas->check(core::QuotaResource::kCheckpointBytes, reporter.owner));
-  const Json metadata = from_struct(checkpoint.metadata());
+  TRY_ASSIGN(const Json metadata, from_struct(checkpoint.metadata(), "metadata"));
   const auto steps = metadata.find("steps_completed");
   if (steps == metadata.end() || !steps->is_number())
     return fail(Code::kInvalidArgument, "metadata: steps_completed is missing");
@@ -154,16 +154,11 @@ Status CheckpointService::PatchCheckpoints(const Caller& caller, const v1::Patch
   for (const v1::PatchCheckpoint& patch : request.checkpoints()) {
     TRY_ASSIGN(const auto row, db::get_checkpoint(context_.pool, CheckpointId(patch.uuid())));
     if (!patch.has_resources()) continue;
-    Json left = Json::object();
-    for (const auto& [path, size] : patch.resources().resources()) {
-      TRY(storage::check_file_name(path));
-      left[path] = size;
-    }
-    const std::string text = dump_json(left);
-    TRY(db::check_json_object(text, 4 << 20));
+    const auto& files = patch.resources().resources();
+    TRY_ASSIGN(const std::string text, read_checkpoint_files(files));
     if (text != row.resources) TRY(check_unneeded(context_, {patch.uuid()}));
     // An unchanged list keeps its state, e.g. COMPLETED.
-    const std::string state = left.empty()            ? "DELETED"
+    const std::string state = files.empty()           ? "DELETED"
                               : text == row.resources ? row.state
                                                       : "PARTIALLY_DELETED";
     TRY(db::set_checkpoint_files(context_.pool, {row.uuid, text, state}));
@@ -196,7 +191,7 @@ Status CheckpointService::PostCheckpointMetadata(const Caller&,
                                                  v1::PostCheckpointMetadataResponse* response) {
   const CheckpointId uuid(request.checkpoint().uuid());
   TRY_ASSIGN(const auto before, db::get_checkpoint(context_.pool, uuid));
-  Json metadata = from_struct(request.checkpoint().metadata());
+  TRY_ASSIGN(Json metadata, from_struct(request.checkpoint().metadata(), "metadata"));
   // Resuming depends on this field; users may not change it.
   TRY_ASSIGN(const Json stored, parse_json(before.metadata, {.bytes = 1 << 20, .depth = 64}));
   if (stored.contains("steps_completed")) metadata["steps_completed"] = stored["steps_completed"];

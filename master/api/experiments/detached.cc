@@ -52,7 +52,8 @@ Status DetachedService::trial_of(const v1::CreateTrialRequest& request, bool aga
                 name + " has one trial, and it has begun; make another experiment");
   // Replaces the hyperparameters without starting a run.
   if (request.hparams().fields_size() > 0) {
-    const std::string hparams = dump_json(from_struct(request.hparams()));
+    TRY_ASSIGN(const Json given, from_struct(request.hparams(), "hparams"));
+    const std::string hparams = dump_json(given);
     TRY(db::check_json_object(hparams));
     TRY(context_.loop.ask(core::TakeUpTrial{.trial = id, .hparams = hparams, .new_run = false}));
   }

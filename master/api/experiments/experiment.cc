@@ -148,8 +148,8 @@ ExperimentService::ExperimentService(const Context& context)
         &ExperimentService::GetExperimentValidationHistory);
   unary(v1::ExperimentService::GetBestSearcherValidationMetric,
         &ExperimentService::GetBestSearcherValidationMetric);
-  unary(v1::ExperimentService::GetModelDefTree, &ExperimentService::GetModelDefTree);
-  unary(v1::ExperimentService::GetModelDefFile, &ExperimentService::GetModelDefFile);
+  unary(v1::ExperimentService::GetModelDefTree, &ExperimentService::GetModelDefTree, context_.pools.submit);
+  unary(v1::ExperimentService::GetModelDefFile, &ExperimentService::GetModelDefFile, context_.pools.submit);
   unary(v1::ExperimentService::PreviewHPSearch, &ExperimentService::PreviewHPSearch);
 }
 

@@ -115,7 +115,7 @@ class ExperimentService final : public Service {
   /// Lists the files of the code archive as a tree.
   Status GetModelDefTree(const Caller& caller, const v1::GetModelDefTreeRequest& request,
                          v1::GetModelDefTreeResponse* response);
-  /// Returns one file of the code archive. Errors: kNotFound.
+  /// Returns one file of the code archive. Errors: kNotFound; kFailedPrecondition for a file above 8 MiB.
   Status GetModelDefFile(const Caller& caller, const v1::GetModelDefFileRequest& request,
                          v1::GetModelDefFileResponse* response);
   /// Simulates the search of a configuration: how many trials it would train for how long.

@@ -251,17 +251,17 @@ Status ExperimentService::UnarchiveExperiment(const Caller&, const v1::Experimen
   return set_archived(context_, ExperimentId(request.id()), false);
 }
 
-/// Errors: kNotFound; kFailedPrecondition for a live experiment.
-static Status check_ended(const Context& context, ExperimentId id) {
-  TRY_ASSIGN(const auto row, db::get_experiment(context.pool, id));
-  if (core::is_terminal(row.state)) return {};
+/// Returns an ended experiment. Errors: kNotFound; kFailedPrecondition for a live one.
+static Result<db::ExperimentDetail> get_ended(const Context& context, ExperimentId id) {
+  TRY_ASSIGN(auto row, db::get_experiment(context.pool, id));
+  if (core::is_terminal(row.state)) return row;
   return fail(Code::kFailedPrecondition, "experiment " + std::to_string(id.value) + " is " +
                                              std::string(core::state_name(row.state)) +
                                              "; cancel or kill it first");
 }
 
 Status remove_experiment(const Context& context, ExperimentId id) {
-  TRY(check_ended(context, id));
+  TRY_ASSIGN(const auto row, get_ended(context, id));
   TRY_ASSIGN(const auto registered, db::registered(context.pool, id));
   TRY(db::check_unregistered(registered));
   // After this the core refuses to continue the experiment while its files are removed.
@@ -269,6 +269,7 @@ Status remove_experiment(const Context& context, ExperimentId id) {
   TRY(context.collector->remove_all(id));
   TRY(db::delete_experiment(context.pool, id));
   announce_edit(context, id);
+  TRY(context.loop.ask(core::ExperimentDeleted{.experiment = id, .request_id = row.request}));
   return {};
 }
 
@@ -286,7 +287,7 @@ Status ExperimentService::DeleteExperiment(const Caller& caller, const v1::Delet
 Status ExperimentService::DeleteTensorboardFiles(const Caller&, const v1::DeleteExperimentRequest& request,
                                                  v1::ExperimentActionResponse*) {
   const ExperimentId id(request.experiment_id());
-  TRY(check_ended(context_, id));
+  TRY(get_ended(context_, id));
   return context_.collector->remove_tensorboard(id);
 }
 

@@ -14,6 +14,9 @@
 namespace det::api {
 namespace {
 
+/// Maximum size of a file of a code archive that is shown.
+constexpr std::int64_t kMaxShownFile = 8 << 20;
+
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
@@ -96,13 +99,9 @@ Status ExperimentService::GetModelDefFile(const Caller&, const v1::GetModelDefFi
                                           v1::GetModelDefFileResponse* response) {
   TRY_ASSIGN(const std::string bytes,
              db::get_code_archive(context_.pool, ExperimentId(request.experiment_id())));
-  TRY_ASSIGN(auto entries, read_archive(bytes));
-  for (ArchiveEntry& entry : entries) {
-    if (entry.path != request.path() || entry.directory) continue;
-    response->set_file(std::move(entry.content));
-    return {};
-  }
-  return fail(Code::kNotFound, "the code archive has no such file; see its file_tree");
+  TRY_ASSIGN(std::string file, read_archive_file(bytes, request.path(), kMaxShownFile));
+  response->set_file(std::move(file));
+  return {};
 }
 
 Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSearchRequest& request,
@@ -110,7 +109,8 @@ Status ExperimentService::PreviewHPSearch(const Caller&, const v1::PreviewHPSear
   expconf::Defaults defaults = settings_defaults(context_.settings);
   defaults.experiment_seed = request.seed();
   defaults.name = "preview";
-  TRY_ASSIGN(const auto parsed, expconf::parse(dump_json(from_struct(request.config())), "config", defaults));
+  TRY_ASSIGN(const Json config, from_struct(request.config(), "config"));
+  TRY_ASSIGN(const auto parsed, expconf::parse(dump_json(config), "config", defaults));
   TRY_ASSIGN(const auto lines, searcher::preview(parsed.config));
   const std::string unit = parsed.config.searcher.time_name();
   for (const searcher::PreviewLine& line : lines) {

@@ -66,16 +66,15 @@ Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller
     return found || found.error().code != Code::kNotFound;
   };
   facts.has_trial = [&context, &caller](std::int64_t id) {
-    const auto seen = authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool);
-    if (!seen && seen.error().code == Code::kNotFound) return false;
+    // An authorization that fails for any reason hides the trial.
+    if (!authorize(caller, Action::kView, Target::kTrial, {std::to_string(id)}, context.pool)) return false;
     // A trial can only be a source if it has a checkpoint.
     const auto trial = db::get_trial(context.pool, TrialId(id));
     if (!trial) return trial.error().code != Code::kNotFound;
     return !trial->trial.latest_checkpoint.empty();
   };
   facts.has_checkpoint = [&context, &caller](const std::string& uuid) {
-    const auto seen = authorize(caller, Action::kView, Target::kCheckpoint, {uuid}, context.pool);
-    if (!seen && seen.error().code == Code::kNotFound) return false;
+    if (!authorize(caller, Action::kView, Target::kCheckpoint, {uuid}, context.pool)) return false;
     const auto checkpoint = db::get_checkpoint(context.pool, CheckpointId(uuid));
     return checkpoint ? checkpoint->state == "COMPLETED" : checkpoint.error().code != Code::kNotFound;
   };

@@ -29,7 +29,8 @@ class Pools {
 };
 
 /// Returns callbacks for configuration checks. Objects that the caller may not see do not exist. The
-/// callbacks block on the database and treat an unavailable one as a success; they must not outlive `caller`.
+/// callbacks block on the database and treat an unavailable one as a success, but for the right to see an
+/// object; they must not outlive `caller`.
 /// Pools that are bound to other workspaces than `workspace` do not exist either.
 /// Errors: kUnavailable.
 Result<expconf::ClusterFacts> cluster_facts(const Context& context, const Caller& caller, Pools& pools,

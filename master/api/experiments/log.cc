@@ -17,7 +17,7 @@ namespace {
 
 // Lines of one query.
 constexpr std::int64_t kTrialLogPage = 1000;
-// Lines of a tail without a limit.
+// Lines of a tail.
 constexpr std::int64_t kMaxLogTail = 10'000;
 
 /// Parameters of one log stream.
@@ -26,6 +26,7 @@ struct LogReading {
   db::LogFilter filter;
   std::int64_t limit = 0;  ///< maximum number of lines; 0: all
   bool follow = false;
+  std::string owner;  ///< key of the caller in a Budget
 };
 
 /// One log stream. Keeps itself alive until gRPC calls OnDone.
@@ -80,6 +81,8 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
     filter_ = std::move(reading->filter);
     left_ = reading->limit;
     follow_ = reading->follow;
+    owner_ = std::move(reading->owner);
+    if (filter_.descending) left_ = left_ > 0 ? std::min(left_, kMaxLogTail) : kMaxLogTail;
     const auto facts = db::get_task(context_.pool, filter_.task);
     if (!facts) return finish_later(facts.error());
     // Log lines of commands carry no trial id.
@@ -121,11 +124,17 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       if (!newest) return finish_later(newest.error());
       last_ = newest->empty() ? 0 : newest->front().id;
     }
-    db::LogFilter filter = filter_;
-    filter.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
-    // A tail is a single page.
-    if (filter.descending) filter.limit = left_ > 0 ? std::min(left_, kMaxLogTail) : kMaxLogTail;
-    auto rows = db::read_logs(context_.pool, filter);
+    if (follow_ && filter_.descending) {
+      // A followed log runs forward, from the first line of its tail.
+      filter_.limit = left_;
+      const auto first = db::tail_start(context_.pool, filter_);
+      if (!first) return finish_later(first.error());
+      filter_.after_id = std::max(filter_.after_id, *first - 1);
+      filter_.descending = false;
+      left_ = 0;
+    }
+    filter_.limit = left_ > 0 ? std::min(left_, kTrialLogPage) : kTrialLogPage;
+    auto rows = db::read_logs(context_.pool, filter_);
     if (!rows) return finish_later(rows.error());
     on_edge([self = shared_from_this(), rows = std::move(*rows), ended]() mutable {
       self->page_read(std::move(rows), ended);
@@ -171,11 +180,14 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
       if (news_) read_again();
       return;
     }
-    newest_ = std::max(newest_, std::max(rows.front().id, rows.back().id));
-    if (filter_.descending && follow_) {
-      // A followed log runs forward, its tail included.
-      std::reverse(rows.begin(), rows.end());
-    }
+    std::int64_t bytes = 0;
+    for (const db::LogRow& row : rows) bytes += static_cast<std::int64_t>(row.text.size());
+    memory_ = context_.log_pages->take(owner_, bytes);
+    if (!memory_)
+      return finish(to_grpc(
+          Error{Code::kResourceExhausted,
+                "log lines that wait for readers of this user hold 64 MiB; read or close these streams",
+                {}}));
     rows_ = std::move(rows);
     next_row_ = 0;
     state_ = State::kWriting;
@@ -185,20 +197,18 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   void page_written(bool ok) {
     if (!ok || canceled_) return finish(grpc::Status::CANCELLED);
     if (cut_) return finish(*cut_);
-    // The next page starts after the last line of this one, also for a tail that turned forward.
-    filter_.after_id = newest_;
+    // The next page starts behind the last line of this one.
+    const std::int64_t last = rows_.back().id;
+    const auto lines = static_cast<std::int64_t>(rows_.size());
+    (filter_.descending ? filter_.before_id : filter_.after_id) = last;
+    std::vector<db::LogRow>().swap(rows_);
+    memory_.reset();
     if (left_ > 0) {
-      left_ -= static_cast<std::int64_t>(rows_.size());
+      left_ -= lines;
       if (left_ <= 0 && !follow_) return finish(grpc::Status::OK);
       if (left_ <= 0) left_ = 0;
     }
-    if (last_ && newest_ >= *last_) return finish(grpc::Status::OK);
-    if (filter_.descending) {
-      // A tail is one page; following continues forward from it.
-      if (!follow_) return finish(grpc::Status::OK);
-      filter_.descending = false;
-      left_ = 0;
-    }
+    if (last_ && last >= *last_) return finish(grpc::Status::OK);
     read_again();
   }
 
@@ -226,8 +236,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   db::LogFilter filter_;
   std::int64_t left_ = 0;  ///< remaining lines; 0: no limit
   bool follow_ = false;
-  // Highest id read so far.
-  std::int64_t newest_ = 0;
+  std::string owner_;
   // Highest id when the first read began. A log that grows faster than it is read ends there, unless
   // followed.
   std::optional<std::int64_t> last_;
@@ -238,6 +247,7 @@ class Reader : public grpc::ServerWriteReactor<v1::LogEntry>, public std::enable
   std::optional<grpc::Status> cut_;
   Streams::Id watched_ = 0;
   std::vector<db::LogRow> rows_;
+  std::optional<loop::Budget::Lease> memory_;  ///< of rows_
   std::size_t next_row_ = 0;
   v1::LogEntry entry_;
   loop::Hub::Subscription subscription_ = 0;
@@ -276,7 +286,8 @@ grpc::ServerWriteReactor<v1::LogEntry>* read_log(const Context& context, grpc::C
                               task](const Credentials& credentials) -> Result<LogReading> {
     TRY_ASSIGN(const auto admitted, read_authorized<Request>(context, method, credentials, bytes));
     const Request& request = *admitted.request;
-    LogReading reading{admitted.request, log_filter(request), request.limit(), request.follow()};
+    LogReading reading{admitted.request, log_filter(request), request.limit(), request.follow(),
+                       budget_owner(admitted.caller)};
     TRY_ASSIGN(reading.filter.task, task(request, context.pool));
     return reading;
   };

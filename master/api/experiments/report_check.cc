@@ -32,30 +32,44 @@ Result<std::vector<MetricKey>> check_metrics(const v1::MetricsReport& report) {
   return keys;
 }
 
+Result<std::string> read_checkpoint_files(const google::protobuf::Map<std::string, std::int64_t>& files) {
+  Json sizes = Json::object();
+  std::int64_t total = 0;
+  for (const auto& [path, size] : files) {
+    // Names become paths in the storage.
+    TRY(storage::check_file_name(path));
+    if (size < 0 || size > kMaxCheckpointBytes)
+      return fail(Code::kInvalidArgument, "checkpoint: the size of " + path +
+                                              " must be 0 to 2^50 bytes, not " + std::to_string(size));
+    total += size;
+    if (total > kMaxCheckpointBytes)
+      return fail(Code::kInvalidArgument,
+                  "checkpoint: the sizes of its files add up to more than 2^50 bytes");
+    sizes[path] = size;
+  }
+  std::string text = dump_json(sizes);
+  TRY(db::check_json_object(text, 4 << 20));
+  return text;
+}
+
 Result<core::ReportCheckpoint> read_checkpoint_report(const v1::CheckpointReport& report, TrialId trial,
                                                       RunNumber run, WallTime time,
                                                       std::string_view cluster_id) {
   const std::string metadata = report.metadata().empty() ? "{}" : report.metadata();
   if (report.steps_completed() < 0)
     return fail(Code::kInvalidArgument, "checkpoint: steps_completed must not be negative");
-  // Id and names become paths in the storage.
+  // The id becomes a path in the storage.
   TRY_ASSIGN(CheckpointId uuid, storage::parse_checkpoint_id(report.uuid()));
   // The removal of such a checkpoint would remove TensorBoard files and media of all experiments.
   if (uuid.value == cluster_id)
     return fail(Code::kInvalidArgument, "checkpoint: its uuid must not be the id of the cluster");
-  Json resources = Json::object();
-  for (const auto& [path, size] : report.resources()) {
-    TRY(storage::check_file_name(path));
-    resources[path] = size;
-  }
-  const std::string resources_text = dump_json(resources);
+  TRY_ASSIGN(std::string files, read_checkpoint_files(report.resources()));
   TRY(db::check_json_object(metadata));
-  TRY(db::check_json_object(resources_text, 4 << 20));
   return core::ReportCheckpoint{.trial = trial,
                                 .run = run,
                                 .uuid = std::move(uuid),
                                 .steps_completed = report.steps_completed(),
-                                .resources = resources_text,
+                                .resources = std::move(files),
                                 .metadata = metadata,
                                 .reported = time};
 }

@@ -41,7 +41,8 @@ Status RunService::PostRunMetadata(const Caller& caller, const v1::PostRunMetada
                                    v1::PostRunMetadataResponse* response) {
   const TrialId id(request.run_id());
   TRY(admit(context_, caller, {.trial = id}));
-  const std::string metadata = dump_json(from_struct(request.metadata()));
+  TRY_ASSIGN(const Json given, from_struct(request.metadata(), "metadata"));
+  const std::string metadata = dump_json(given);
   TRY(db::check_json_object(metadata));
   TRY(db::set_run_metadata(context_.pool, id, metadata));
   // The whole object is replaced, so the request is the new state.

@@ -120,8 +120,14 @@ void TrialService::report(const Deferred& call, const Request* request, const ch
   auto plain = plain_text(metrics.metrics().avg_metrics(), group, arrival->keys);
   // A fast-path text needs no second check.
   const bool known_good = plain && text.steps_completed() >= 0;
-  text.set_metrics(plain ? std::move(*plain) : dump_json(from_struct(metrics.metrics().avg_metrics())));
   Status checked = check_group(group);
+  if (plain) {
+    text.set_metrics(std::move(*plain));
+  } else if (const auto json = from_struct(metrics.metrics().avg_metrics(), "metrics"); json) {
+    text.set_metrics(dump_json(*json));
+  } else if (checked) {
+    checked = tl::unexpected(json.error());
+  }
   if (checked && !known_good) {
     auto keys = check_metrics(text);
     if (keys) arrival->keys = std::move(*keys);
@@ -149,7 +155,8 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   // Clients that do not count steps report at the current step of the trial.
   report.set_steps_completed(metrics.has_steps_completed() ? metrics.steps_completed()
                                                            : reporter.steps_completed);
-  report.set_metrics(dump_json(from_struct(metrics.metrics().avg_metrics())));
+  TRY_ASSIGN(const Json values, from_struct(metrics.metrics().avg_metrics(), "metrics"));
+  report.set_metrics(dump_json(values));
   TRY_ASSIGN(const auto keys, check_metrics(report));
   TRY(count_metrics(context_, reporter, keys));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();

@@ -83,7 +83,11 @@ Result<expconf::ParsedCommand> parse_config(const Context& context, const Caller
   TRY_ASSIGN(defaults.policies, policies_of(context.pool, expconf::Workload::kTask, workspace));
   TRY_ASSIGN(const expconf::ClusterFacts facts, cluster_facts(context, caller, pools, workspace));
   // Text is preferred over the struct: problems can then name line and column.
-  const std::string text = request.text().empty() ? to_yaml(from_struct(request.config())) : request.text();
+  std::string text = request.text();
+  if (text.empty()) {
+    TRY_ASSIGN(const Json config, from_struct(request.config(), "config"));
+    text = to_yaml(config);
+  }
   return expconf::parse_command(text, file, defaults, &facts);
 }
 

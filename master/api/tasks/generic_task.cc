@@ -52,8 +52,8 @@ Status TaskService::CreateGenericTask(const Caller& caller, const v1::CreateGene
   std::optional<std::string> archive;
   if (!task.forked_from.empty()) {
     const TaskId base(task.forked_from);
-    // Forks take configuration and files of the base, so its readers only may fork it.
-    TRY(authorize(caller, Action::kView, Target::kTask, {base.value}, context_.pool));
+    // The secrets of the base are masked for its readers, and plain for the code of a fork.
+    TRY(authorize(caller, Action::kRunTasks, Target::kTask, {base.value}, context_.pool));
     TRY_ASSIGN(const db::GenericTask from, generic_task(context_, base));
     TRY_ASSIGN(task.config, forked_config(from.config, request.config()));
     TRY_ASSIGN(const db::CommandRow row, db::get_command(context_.pool, base));

@@ -168,8 +168,9 @@ Action action_of(const Request&) {
 /// Settings could run programs of the user; without them a TensorBoard only shows what its user may see.
 Action action_of(const v1::LaunchTensorboardRequest& request) {
   if (!request.files().empty() || !request.template_name().empty()) return Action::kRunTasks;
-  const Json config = from_struct(request.config());
-  for (const auto& [name, value] : config.items()) {
+  const auto config = from_struct(request.config(), "config");
+  if (!config) return Action::kRunTasks;
+  for (const auto& [name, value] : config->items()) {
     if (!value.empty() && name != "description" && name != "idle_timeout") return Action::kRunTasks;
   }
   return Action::kUseBoards;
@@ -251,9 +252,9 @@ Status InteractiveService::launch(const Caller& caller,
   *launch.mutable_files() = request.files();
   launch.set_workspace_id(workspace);
   launch.set_validate_only(is_preview(request));
+  TRY_ASSIGN(const Json own, from_struct(request.config(), "config"));
   TRY_ASSIGN(InteractiveConfig config,
-             interactive_config(Kind::kind, from_struct(request.config()), launch.request_id(),
-                                random_task_port(), random_token()));
+             interactive_config(Kind::kind, own, launch.request_id(), random_task_port(), random_token()));
   if (config.task.kind == ShellKind::kind && context_.settings.shell_ssh) {
     TRY_ASSIGN(config.task.ssh_key, make_ssh_key());
   }

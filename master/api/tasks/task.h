@@ -47,7 +47,8 @@ class TaskService final : public Service {
   Status GetTaskContextDirectory(const Caller& caller, const v1::GetTaskContextDirectoryRequest& request,
                                  v1::GetTaskContextDirectoryResponse* response);
   /// Launches a generic task (generic_task.cc). Errors: those of launch_command(); kUnimplemented for a
-  /// parent task; kNotFound for a fork of a task that is none.
+  /// parent task; kNotFound for a fork of a task that is none; kPermissionDenied for a fork of a task that
+  /// the caller may not change.
   Status CreateGenericTask(const Caller& caller, const v1::CreateGenericTaskRequest& request,
                            v1::CreateGenericTaskResponse* response);
   /// Returns the submitted configuration as JSON, secrets masked. Errors: kNotFound.

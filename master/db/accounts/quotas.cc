@@ -44,9 +44,10 @@ std::string quota_use() {
 
 Result<std::vector<QuotaRow>> list_quotas(Pool& pool) {
   static const std::string sql =
-      "SELECT q.scope, q.subject_id, q.resource, q.amount, coalesce(u.name, w.name, ''), coalesce(" +
+      "SELECT q.scope, q.subject_id, q.resource, q.amount, coalesce(u.name, w.name, ''), least(coalesce(" +
       quota_use() +
-      ", 0)::bigint FROM quotas q LEFT JOIN users u ON q.scope = 'user' AND u.id = q.subject_id"
+      ", 0), 9223372036854775807)::bigint FROM quotas q LEFT JOIN users u ON q.scope = 'user' AND u.id = "
+      "q.subject_id"
       " LEFT JOIN workspaces w ON q.scope = 'workspace' AND w.id = q.subject_id ORDER BY 1, 2, 3";
   TRY_ASSIGN(const Rows rows, pool.query(sql));
   std::vector<QuotaRow> all;

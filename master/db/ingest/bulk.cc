@@ -325,7 +325,7 @@ void add(const LogBatch& batch, const LogLine& line, CopyRows& rows) {
 Status write_logs(Connection& connection, const std::vector<LogBatch>& batches, LogTriggers& triggers,
                   LogPolicies& policies, std::vector<Result<std::int64_t>>& answers) {
   TRY(connection.begin());
-  TRY(triggers.load(connection));
+  TRY(triggers.load(connection, batches));
   TRY(policies.load(connection, batches));
   TRY_ASSIGN(auto next, positions(connection, batches));
   CopyRows rows;

@@ -6,24 +6,46 @@
 
 namespace det::db {
 
-Status LogTriggers::load(Connection& connection) {
-  const std::uint64_t generation = generation_;
-  if (generation == loaded_) return {};
-  TRY_ASSIGN(const Rows rows, connection.query("SELECT id, condition FROM webhook_triggers"
-                                               " WHERE kind = 'TASK_LOG' ORDER BY id"));
-  triggers_.clear();
-  for (Rows::Row row : rows) {
-    const auto id = row.next<std::int64_t>();
-    // Patterns were checked when the webhook was created.
-    auto pattern = std::make_unique<re2::RE2>(row.next<std::string>(), re2::RE2::Quiet);
-    if (pattern->ok()) triggers_.push_back({id, std::move(pattern)});
+Status LogTriggers::load(Connection& connection, const std::vector<LogBatch>& batches) {
+  if (const std::uint64_t generation = generation_; generation != loaded_) {
+    TRY_ASSIGN(
+        const Rows rows,
+        connection.query("SELECT t.id, w.workspace_id, t.condition FROM webhook_triggers t"
+                         " JOIN webhooks w ON w.id = t.webhook_id WHERE t.kind = 'TASK_LOG' ORDER BY t.id"));
+    triggers_.clear();
+    for (Rows::Row row : rows) {
+      const auto id = row.next<std::int64_t>();
+      const auto workspace = row.next<std::optional<std::int64_t>>();
+      // Patterns were checked when the webhook was created.
+      auto pattern = std::make_unique<re2::RE2>(row.next<std::string>(), re2::RE2::Quiet);
+      if (pattern->ok()) triggers_.push_back({id, workspace, std::move(pattern)});
+    }
+    loaded_ = generation;
   }
-  loaded_ = generation;
+  // Read each time: an experiment may move to another workspace.
+  workspaces_.clear();
+  if (std::ranges::none_of(triggers_, [](const Trigger& trigger) { return trigger.workspace.has_value(); }))
+    return {};
+  std::vector<std::string> tasks;
+  for (const LogBatch& batch : batches) tasks.push_back(batch.task.value);
+  TRY_ASSIGN(const Rows rows,
+             connection.query("SELECT t.task_id, p.workspace_id FROM trials t JOIN experiments e"
+                              " ON e.id = t.experiment_id JOIN projects p ON p.id = e.project_id"
+                              " WHERE t.task_id = ANY ($1) UNION ALL"
+                              " SELECT task_id, workspace_id FROM commands WHERE task_id = ANY ($1)",
+                              tasks));
+  for (Rows::Row row : rows) {
+    const auto task = row.next<TaskId>();
+    workspaces_[task] = row.next<std::int64_t>();
+  }
   return {};
 }
 
 void LogTriggers::match(const LogBatch& batch, const LogLine& line, std::vector<LogMatch>& matches) const {
+  const auto workspace = workspaces_.find(batch.task);
   for (const Trigger& trigger : triggers_) {
+    if (trigger.workspace && (workspace == workspaces_.end() || workspace->second != *trigger.workspace))
+      continue;
     if (!re2::RE2::PartialMatch(line.text, *trigger.pattern)) continue;
     const bool known = std::ranges::any_of(matches, [&](const LogMatch& match) {
       return match.trigger == trigger.id && match.task == batch.task.value;

@@ -83,11 +83,11 @@ Result<std::optional<OlderCheckpoint>> older_checkpoint(Pool& pool, TrialId tria
 
 Status set_checkpoint_files(Pool& pool, const CheckpointFiles& files) {
   // The size follows from the list of files, so the two cannot diverge.
-  return found(
-      pool.query("UPDATE checkpoints SET resources = $2::json, state = $3, size = (SELECT"
-                 " coalesce(sum(value::bigint), 0)::bigint FROM json_each_text($2::json)) WHERE uuid = $1",
-                 files.uuid, files.resources, files.state),
-      "checkpoint " + files.uuid.value);
+  return found(pool.query("UPDATE checkpoints SET resources = $2::json, state = $3, size = (SELECT"
+                          " least(coalesce(sum(value::bigint), 0), 9223372036854775807)::bigint FROM"
+                          " json_each_text($2::json)) WHERE uuid = $1",
+                          files.uuid, files.resources, files.state),
+               "checkpoint " + files.uuid.value);
 }
 
 Status set_checkpoint_metadata(Pool& pool, const CheckpointId& uuid, const std::string& metadata) {

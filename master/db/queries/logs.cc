@@ -6,6 +6,36 @@
 #include "master/db/store/locks.h"
 
 namespace det::db {
+namespace {
+
+/// Lines of a filter; follows the columns of a SELECT. $13 is the maximum number of lines.
+const std::string kLogTables =
+    " FROM task_logs WHERE task_id = $1 AND id > $2"
+    " AND (cardinality($3::text[]) = 0 OR allocation_id = ANY ($3))"
+    " AND (cardinality($4::text[]) = 0 OR agent_id = ANY ($4))"
+    " AND (cardinality($5::text[]) = 0 OR level = ANY ($5))"
+    " AND (cardinality($6::text[]) = 0 OR stdtype = ANY ($6))"
+    " AND (cardinality($7::text[]) = 0 OR source = ANY ($7))"
+    " AND (cardinality($8::bigint[]) = 0 OR rank = ANY ($8))"
+    " AND ($9::timestamptz IS NULL OR time < $9) AND ($10::timestamptz IS NULL OR time > $10)"
+    " AND CASE WHEN $11 = '' THEN true WHEN $12 THEN log_text(log) ~ $11"
+    " ELSE position(convert_to($11, 'UTF8') IN log) > 0 END AND ($14 = 0 OR id < $14) ORDER BY id";
+
+Params log_params(const LogFilter& filter) {
+  return Params(filter.task, filter.after_id, filter.allocations, filter.agents, filter.levels,
+                filter.stdtypes, filter.sources, filter.ranks, filter.before, filter.after, filter.search,
+                filter.regex, std::clamp<std::int64_t>(filter.limit, 0, 10'000), filter.before_id);
+}
+
+Result<Rows> query_logs(Pool& pool, const std::string& sql, const Params& params) {
+  return pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
+    // A regular expression can be expensive: bound its time.
+    TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
+    return connection.run(sql, params);
+  });
+}
+
+}  // namespace
 
 Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
   static const Columns<LogRow> kColumns(
@@ -13,26 +43,24 @@ Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter) {
       column<&LogRow::allocation>("allocation_id"), column<&LogRow::agent>("agent_id"),
       column<&LogRow::rank>("rank"), column<&LogRow::time>("time"), column<&LogRow::level>("level"),
       column<&LogRow::stdtype>("stdtype"), column<&LogRow::source>("source"), column<&LogRow::text>("log"));
-  static const std::string select =
-      "SELECT " + kColumns.sql() +
-      " FROM task_logs WHERE task_id = $1 AND id > $2"
-      " AND (cardinality($3::text[]) = 0 OR allocation_id = ANY ($3))"
-      " AND (cardinality($4::text[]) = 0 OR agent_id = ANY ($4))"
-      " AND (cardinality($5::text[]) = 0 OR level = ANY ($5))"
-      " AND (cardinality($6::text[]) = 0 OR stdtype = ANY ($6))"
-      " AND (cardinality($7::text[]) = 0 OR source = ANY ($7))"
-      " AND (cardinality($8::bigint[]) = 0 OR rank = ANY ($8))"
-      " AND ($9::timestamptz IS NULL OR time < $9) AND ($10::timestamptz IS NULL OR time > $10)"
-      " AND CASE WHEN $11 = '' THEN true WHEN $12 THEN log_text(log) ~ $11"
-      " ELSE position(convert_to($11, 'UTF8') IN log) > 0 END ORDER BY id";
-  const Params params(filter.task, filter.after_id, filter.allocations, filter.agents, filter.levels,
-                      filter.stdtypes, filter.sources, filter.ranks, filter.before, filter.after,
-                      filter.search, filter.regex, std::clamp<std::int64_t>(filter.limit, 0, 10'000));
-  return kColumns.read(pool.with<Rows>([&](Connection& connection) -> Result<Rows> {
-    // A regular expression can be expensive: bound its time.
-    TRY(connection.script("BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"));
-    return connection.run(select + (filter.descending ? " DESC LIMIT $13" : " LIMIT $13"), params);
-  }));
+  const std::string way = filter.descending ? " DESC" : "";
+  Params params = log_params(filter);
+  params.add(filter.bytes);
+  // octet_length() of bytea is known without reading the value.
+  return kColumns.read(query_logs(pool,
+                                  "SELECT " + kColumns.sql() +
+                                      " FROM (SELECT *, sum(octet_length(log)) OVER (ORDER BY id" + way +
+                                      ") - octet_length(log) AS ahead FROM (SELECT *" + kLogTables + way +
+                                      " LIMIT $13) AS page) AS sized WHERE ahead < $15 ORDER BY id" + way,
+                                  params));
+}
+
+Result<std::int64_t> tail_start(Pool& pool, const LogFilter& filter) {
+  TRY_ASSIGN(const Rows rows, query_logs(pool,
+                                         "SELECT coalesce(min(id), 0) FROM (SELECT id" + kLogTables +
+                                             " DESC LIMIT $13) AS tail",
+                                         log_params(filter)));
+  return rows[0].next<std::int64_t>();
 }
 
 Result<LogFields> log_fields(Pool& pool, const TaskId& task) {

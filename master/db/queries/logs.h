@@ -10,8 +10,11 @@ struct LogFilter {
   TaskId task;
   /// Return only lines behind this id; the id of the last line that a reader has seen.
   std::int64_t after_id = 0;
-  std::int64_t limit = 1000;  ///< At most 10000.
-  bool descending = false;    ///< Newest first: with a limit, the tail.
+  /// Return only lines ahead of this id; 0: all.
+  std::int64_t before_id = 0;
+  std::int64_t limit = 1000;     ///< At most 10000.
+  std::int64_t bytes = 1 << 20;  ///< Bytes of text; the line that reaches it is the last one.
+  bool descending = false;       ///< Newest first: with a limit, the tail.
   std::vector<std::string> allocations, agents, levels, stdtypes, sources;
   std::vector<std::int64_t> ranks;
   /// Exclusive bounds of LogRow::time.
@@ -38,6 +41,8 @@ struct LogRow {
 /// Returns lines by id. Errors: kInvalidArgument (invalid regular expression); kDeadlineExceeded (the search
 /// takes longer than 5 s).
 Result<std::vector<LogRow>> read_logs(Pool& pool, const LogFilter& filter);
+/// Returns the id of the first one of the newest `limit` lines; 0 without lines. Errors as read_logs().
+Result<std::int64_t> tail_start(Pool& pool, const LogFilter& filter);
 
 /// Values by which the lines of a task can be filtered, each sorted.
 struct LogFields {

@@ -61,7 +61,8 @@ const std::string& trial_tables() {
       "   m.steps_completed LIMIT 1) best ON true"
       " LEFT JOIN LATERAL (SELECT sum(extract(epoch FROM coalesce(a.ended, now()) - a.started)) AS seconds"
       "   FROM allocations a WHERE a.trial_id = t.id AND a.id NOT LIKE '%-build') held ON true"
-      " CROSS JOIN LATERAL (SELECT count(*) AS count, coalesce(sum(c.size), 0)::bigint AS size"
+      " CROSS JOIN LATERAL (SELECT count(*) AS count,"
+      "   least(coalesce(sum(c.size), 0), 9223372036854775807)::bigint AS size"
       "   FROM checkpoints c WHERE c.trial_id = t.id AND c.state = 'COMPLETED') k";
   return sql;
 }

@@ -52,15 +52,21 @@ Result<std::int64_t> create_webhook(Pool& pool, const Webhook& webhook) {
     kinds.push_back(trigger.kind);
     conditions.push_back(trigger.condition);
   }
-  TRY_ASSIGN(const Rows rows,
-             pool.query("WITH hook AS (INSERT INTO webhooks (name, url, format, mode, workspace_id)"
-                        " VALUES ($1, $2, $3, $4, $5) RETURNING id), triggers AS ("
-                        "INSERT INTO webhook_triggers (webhook_id, kind, condition)"
-                        " SELECT hook.id, t.kind, t.condition FROM hook,"
-                        " unnest($6::text[], $7::text[]) WITH ORDINALITY AS t (kind, condition, place)"
-                        " ORDER BY t.place) SELECT id FROM hook",
-                        webhook.name, seal_text(webhook.url), webhook.format, webhook.mode, webhook.workspace,
-                        kinds, conditions));
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query("WITH hook AS (INSERT INTO webhooks (name, url, format, mode, workspace_id)"
+                 " SELECT $1, $2, $3, $4, $5 WHERE $8 >"
+                 " (SELECT count(*) FROM webhooks WHERE workspace_id = $5) RETURNING id), triggers AS ("
+                 "INSERT INTO webhook_triggers (webhook_id, kind, condition)"
+                 " SELECT hook.id, t.kind, t.condition FROM hook,"
+                 " unnest($6::text[], $7::text[]) WITH ORDINALITY AS t (kind, condition, place)"
+                 " ORDER BY t.place) SELECT id FROM hook",
+                 webhook.name, seal_text(webhook.url), webhook.format, webhook.mode, webhook.workspace, kinds,
+                 conditions, kMaxWebhooksOfWorkspace));
+  if (rows.empty())
+    return fail(
+        Code::kResourceExhausted,
+        "a workspace has at most " + std::to_string(kMaxWebhooksOfWorkspace) + " webhooks; delete one first");
   return rows[0].next<std::int64_t>();
 }
 
@@ -119,7 +125,8 @@ Result<std::int64_t> queue_webhook_alert(Pool& pool, const WebhookAlert& alert) 
   return row.next<std::int64_t>();
 }
 
-Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t limit) {
+Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t limit,
+                                                     const std::vector<std::int64_t>& busy) {
   TRY(
       pool.query("DELETE FROM webhook_events e WHERE e.due <= now()"
                  " AND NOT EXISTS (SELECT FROM webhooks w WHERE w.id = e.webhook_id)"));
@@ -127,20 +134,20 @@ Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t li
   static const Columns<E> kColumns(
       column<&E::id>("v.id"), column<&E::webhook>("v.webhook_id"), column<&E::kind>("v.kind"),
       column<&E::event>("v.event::text"), column<&E::url>("w.url"), column<&E::format>("w.format"),
-      column<&E::created>("v.created"), column<&E::experiment>("coalesce(e.id, 0)"),
-      column<&E::name>("coalesce(e.name, '')"), column<&E::state>("coalesce(e.state, '')"),
-      column<&E::resource_pool>("coalesce(e.resource_pool, '')"),
+      column<&E::webhook_workspace>("w.workspace_id"), column<&E::created>("v.created"),
+      column<&E::experiment>("coalesce(e.id, 0)"), column<&E::name>("coalesce(e.name, '')"),
+      column<&E::state>("coalesce(e.state, '')"), column<&E::resource_pool>("coalesce(e.resource_pool, '')"),
       column<&E::workspace>("coalesce(s.name, '')"), column<&E::project>("coalesce(p.name, '')"),
       column<&E::slots_per_trial>("coalesce((e.config #>> '{resources,slots_per_trial}')::bigint, 0)"),
       column<&E::duration_s>("coalesce(extract(epoch FROM coalesce(e.ended, now()) - e.submitted), 0)"
                              "::double precision"));
   static const std::string sql = kColumns.select(
-      " FROM (SELECT DISTINCT ON (webhook_id) * FROM webhook_events WHERE due <= now()"
-      " ORDER BY webhook_id, id) v JOIN webhooks w ON w.id = v.webhook_id"
-      " LEFT JOIN experiments e ON e.id = v.experiment_id"
+      " FROM webhooks w CROSS JOIN LATERAL (SELECT * FROM webhook_events WHERE webhook_id = w.id"
+      " ORDER BY id LIMIT 1) v LEFT JOIN experiments e ON e.id = v.experiment_id"
       " LEFT JOIN projects p ON p.id = e.project_id"
-      " LEFT JOIN workspaces s ON s.id = p.workspace_id ORDER BY v.id LIMIT $1");
-  TRY_ASSIGN(auto events, kColumns.read(pool.query(sql, limit)));
+      " LEFT JOIN workspaces s ON s.id = p.workspace_id WHERE v.due <= now() AND w.id <> ALL ($2)"
+      " ORDER BY row_number() OVER (PARTITION BY w.workspace_id ORDER BY v.id), v.id LIMIT $1");
+  TRY_ASSIGN(auto events, kColumns.read(pool.query(sql, limit, busy)));
   TRY(open_urls(events));
   return events;
 }

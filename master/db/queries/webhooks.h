@@ -33,7 +33,10 @@ struct Webhook {
   std::vector<WebhookTrigger> triggers;
 };
 
+/// Maximum number of webhooks of one workspace. Their log triggers run on each line of its tasks.
+inline constexpr std::int64_t kMaxWebhooksOfWorkspace = 64;
 /// Stores a webhook with its triggers. Returns its id. kFailedPrecondition: no such workspace.
+/// kResourceExhausted: the workspace has kMaxWebhooksOfWorkspace.
 Result<std::int64_t> create_webhook(Pool& pool, const Webhook& webhook);
 /// Lists webhooks of the whole cluster and of visible workspaces by id.
 Result<std::vector<Webhook>> list_webhooks(Pool& pool, const Visible& visible);
@@ -60,6 +63,7 @@ struct WebhookEvent {
   std::string
       event;  ///< JSON object: state; regex, task_id, node_name, triggering_log; rule, value; level, …
   std::string url, format;
+  std::optional<std::int64_t> webhook_workspace;  ///< as Webhook::workspace
   WallTime created;
   // The experiment; 0 for commands and tests.
   std::int64_t experiment = 0;
@@ -67,9 +71,10 @@ struct WebhookEvent {
   std::int64_t slots_per_trial = 0;
   double duration_s = 0;
 };
-/// Returns due events, oldest first, at most one per webhook and at most `limit`. Events of deleted webhooks
-/// are removed.
-Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t limit);
+/// Returns the oldest event of each webhook that is not `busy`, if it is due: at most `limit` events, those
+/// of different workspaces in turn. Events of deleted webhooks are removed.
+Result<std::vector<WebhookEvent>> due_webhook_events(Pool& pool, std::int64_t limit,
+                                                     const std::vector<std::int64_t>& busy = {});
 /// Records that the endpoint took the event or refused it for good, and removes the event.
 Status end_webhook_event(Pool& pool, const WebhookEvent& event, const std::string& outcome);
 /// Records a failed attempt and delays all events of the webhook: by 1 s, doubled per failure in a row, at

@@ -31,6 +31,7 @@ CREATE TABLE webhook_events (
     due           timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX webhook_events_due ON webhook_events (due, id);
+CREATE INDEX webhook_events_webhook ON webhook_events (webhook_id, id);
 -- A trigger of log lines or metrics fires once per task.
 CREATE TABLE webhook_matches (
     task_id    text NOT NULL,

@@ -46,7 +46,8 @@ Statement insert_checkpoint(const core::InsertCheckpoint& row) {
       "INSERT INTO checkpoints (uuid, trial_id, run, task_id, allocation_id, steps_completed, resources, "
       "metadata, size,"
       " reported) VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8::json,"
-      " (SELECT coalesce(sum(value::bigint), 0)::bigint FROM json_each_text($7::json)), $9) ON CONFLICT "
+      " (SELECT least(coalesce(sum(value::bigint), 0), 9223372036854775807)::bigint FROM"
+      " json_each_text($7::json)), $9) ON CONFLICT "
       "(uuid) DO NOTHING",
       Params(row.uuid, row.trial, row.run, row.task, row.allocation, row.steps_completed, row.resources,
              row.metadata, row.reported)};

@@ -315,6 +315,20 @@ TEST_CASE("a restricted editor starts, changes and enters no tasks that are no t
   CHECK(refused >= 16);
 }
 
+TEST_CASE("a viewer of a task does not fork it, with its secrets, into a workspace of its own") {
+  Lab lab;
+  lab.restore(false);
+  REQUIRE(lab.bench.pool.query("UPDATE generic_tasks SET config = 'entrypoint: [env]'"));
+  REQUIRE(
+      lab.bench.pool.query("INSERT INTO grants (user_id, role, workspace_id)"
+                           " SELECT id, 'EDITOR', 1 FROM users WHERE name = 'viewer'"));
+  const Line fork{.method = "TaskService/CreateGenericTask",
+                  .expected = {},
+                  .request = "project_id: 1 forked_from: \"command-1\""};
+  CHECK(outcome_of(lab.call_as("viewer", fork)) == "no");
+  CHECK(outcome_of(lab.call_as("editor", fork)) != "no");
+}
+
 TEST_CASE("an editor deletes its own experiments and models, and no others") {
   Lab lab;
   lab.restore(false);

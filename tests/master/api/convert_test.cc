@@ -7,6 +7,17 @@
 namespace det::api {
 namespace {
 
+TEST_CASE("a struct beyond the limits of a request is refused by its field, not replaced by an empty one") {
+  google::protobuf::Struct value;
+  (*value.mutable_fields())["a"].set_number_value(1.5);
+  CHECK(dump_json(from_struct(value, "metadata").value()) == R"({"a":1.5})");
+  (*value.mutable_fields())["a"].set_string_value(std::string(1 << 20, 'x'));
+  const auto refused = from_struct(value, "metadata");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kInvalidArgument);
+  CHECK(refused.error().message == "metadata: JSON: larger than 1048576 bytes");
+}
+
 TEST_CASE("times survive the round trip") {
   for (const std::int64_t micros :
        {0L, 1L, -1L, 1646187318299569L, -62135596800000000L, 253402300799999999L}) {

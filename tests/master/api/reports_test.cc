@@ -186,6 +186,25 @@ TEST_CASE("the summary of a trial takes time in proportion to its metrics") {
   CHECK(one.at("type").string_value() == "number");
 }
 
+TEST_CASE("the files of a checkpoint have up to 1 PiB, alone and together") {
+  v1::CheckpointReport saved;
+  saved.set_uuid("00000000-0000-4000-8000-000000000001");
+  auto& files = *saved.mutable_resources();
+  const auto read = [&] { return read_checkpoint_report(saved, TrialId(1), 1, {}, "cluster"); };
+  files["a"] = kMaxCheckpointBytes;
+  CHECK(read());
+  for (const std::int64_t wrong : {std::int64_t{-1}, kMaxCheckpointBytes + 1, INT64_MAX}) {
+    files["a"] = wrong;
+    const auto refused = read();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Code::kInvalidArgument);
+    CHECK_THAT(refused.error().message, Catch::Contains("the size of a must be 0 to 2^50 bytes"));
+  }
+  files["a"] = kMaxCheckpointBytes;
+  files["b"] = 1;
+  CHECK_THAT(read().error().message, Catch::Contains("add up to more than 2^50 bytes"));
+}
+
 }  // namespace
 TEST_CASE("a checkpoint cannot have the id of the cluster, a directory of its storage") {
   const std::string cluster = "00000000-0000-4000-8000-0000000000aa";

@@ -1,6 +1,7 @@
 // Streams closed when their reader loses access, passwords and tokens over the wire, and the session cache.
 // Needs a database.
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <thread>
 
 #include "common/base/log_history.h"
@@ -133,6 +134,38 @@ TEST_CASE("a log that grows faster than it is read ends with the lines that it h
   CHECK(lines < 1'000'000);
   context.TryCancel();
   (void)reader->Finish();
+}
+
+TEST_CASE("a tail of many bytes is sent in several pages, newest first, or forward if it is followed") {
+  Office office;
+  // Lines 3 to 42 have 2.5 MiB together.
+  REQUIRE(office.bench.pool.query(
+      "INSERT INTO task_logs (task_id, allocation_id, agent_id, rank, time, level, stdtype, source, log)"
+      " SELECT task_id, 'a', 'agent', 0, now(), 'INFO', 'stdout', 'task',"
+      " convert_to(lpad(n::text, 64000, '0'), 'UTF8') FROM trials, generate_series(1, 42) AS n ORDER BY n"));
+  const std::string token = office.log_in();
+  const auto read = [&](bool follow) {
+    grpc::ClientContext context;
+    office.prepare(context, token);
+    v1::TrialLogsRequest request;
+    request.set_trial_id(1);
+    request.set_limit(40);
+    request.set_order_by(v1::ORDER_BY_DESC);
+    request.set_follow(follow);
+    const auto reader = wire::open(office.channel, v1::LogService::TrialLogs, context, request);
+    std::vector<int> numbers;
+    for (v1::LogEntry entry; numbers.size() < 40 && reader->Read(&entry);)
+      numbers.push_back(std::stoi(entry.log().substr(63'000)));
+    v1::LogEntry none;
+    if (!follow) CHECK_FALSE(reader->Read(&none));
+    context.TryCancel();
+    (void)reader->Finish();
+    return numbers;
+  };
+  std::vector<int> forward(40);
+  std::iota(forward.begin(), forward.end(), 3);
+  CHECK(read(true) == forward);
+  CHECK(read(false) == std::vector<int>(forward.rbegin(), forward.rend()));
 }
 
 TEST_CASE("a followed log ends within a second of losing access") {

@@ -12,6 +12,7 @@
 #include "det/v1/task.methods.h"
 #include "det/v1/template.methods.h"
 #include "det/v1/user.methods.h"
+#include "master/api/experiments/facts.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
 #include "master/db/queries/projects.h"
@@ -163,6 +164,17 @@ TEST_CASE("a submission that no agent of the pool can run is refused with every 
       Catch::Contains("no trial 9"));
   CHECK(desk.experiments() == 0);
   CHECK(desk.stored() == 0);
+}
+
+TEST_CASE("a source of a submission is refused while the right to see it cannot be checked") {
+  Desk desk;
+  Pools pools(desk.bench.context);
+  const Caller stranger{};
+  const auto facts = cluster_facts(desk.bench.context, stranger, pools, 1);
+  REQUIRE(facts);
+  REQUIRE(desk.bench.pool.query("ALTER TABLE trials RENAME TO unreadable"));
+  CHECK_FALSE(facts->has_trial(1));
+  CHECK_FALSE(facts->has_checkpoint("00000000-0000-4000-8000-000000000001"));
 }
 
 TEST_CASE("a pool that has never had an agent accepts submissions") {
@@ -398,6 +410,36 @@ TEST_CASE("task policies of cluster and workspace bind commands, and queue chang
   CHECK_THAT(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).error_message(),
              Catch::Contains("priority must be at least 30"));
   control->set_priority(31);
+  CHECK(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).ok());
+}
+
+TEST_CASE("a restricted editor changes no command in a queue") {
+  Desk desk;
+  v1::LaunchCommandRequest launch;
+  v1::LaunchCommandResponse launched;
+  launch.set_text("entrypoint: [x]\nresources: {slots: 0}\n");
+  // The bench's store keeps nothing: reading the row back fails, although the core launched the command.
+  (void)desk.call(v1::CommandService::LaunchCommand, launch, &launched);
+  std::optional<core::Command> command;
+  REQUIRE(
+      desk.bench.loop.inspect([&](const core::Core& core) { command = core.commands().begin()->second; }));
+  REQUIRE(command);
+  {
+    test::RunningStore store(test::open_store(desk.database));
+    store.write({core::PutCommand{*command}});
+  }
+  REQUIRE(
+      desk.bench.pool.query("UPDATE grants SET role = 'EDITOR_RESTRICTED' WHERE user_id ="
+                            " (SELECT id FROM users WHERE name = 'eve')"));
+  v1::UpdateJobQueueRequest request;
+  v1::QueueControl* control = request.add_updates();
+  control->set_job_id(command->job_id);
+  control->set_priority(50);
+  v1::UpdateJobQueueResponse nothing;
+  desk.token = "eve's token";
+  CHECK(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).error_code() ==
+        grpc::StatusCode::PERMISSION_DENIED);
+  desk.token = "admin's token";
   CHECK(desk.call(v1::JobService::UpdateJobQueue, request, &nothing).ok());
 }
 

@@ -22,6 +22,23 @@ TEST_CASE("a submission repeated with its request id is the same experiment") {
   CHECK(bench.disk().experiments.size() == 1);
 }
 
+TEST_CASE("a request id can be used again after the deletion of its experiment, and is kept from then on") {
+  Bench bench;
+  const ExperimentId first = bench.submit(bench.config(), "mine");
+  bench.act(first, ExperimentAction::kKill);
+  REQUIRE(*bench.step(BarExperiment{.experiment = first}));
+  // The row is in the store until the deletion has ended.
+  CHECK(bench.submit(bench.config(), "mine") == first);
+  REQUIRE(*bench.step(ExperimentDeleted{.experiment = first, .request_id = RequestId("mine")}));
+  const ExperimentId second = bench.submit(bench.config(), "mine");
+  CHECK(second != first);
+  REQUIRE(*bench.step(ExperimentDeleted{.experiment = first, .request_id = RequestId("mine")}));
+  CHECK(bench.submit(bench.config(), "mine") == second);
+  // More experiments end than the core keeps request ids of.
+  for (int i = 0; i < 4100; ++i) bench.act(bench.submit(bench.config()), ExperimentAction::kKill);
+  CHECK(bench.submit(bench.config(), "mine") == second);
+}
+
 TEST_CASE("a trial waits for slots, runs, and completes its experiment") {
   Bench bench;
   const ExperimentId id = bench.submit(bench.config());

@@ -131,6 +131,22 @@ TEST_CASE("logs are read by position, from either end, and by every filter") {
         Code::kInvalidArgument);
 }
 
+TEST_CASE("a page of logs is bounded by bytes, from either end, and the next one continues it") {
+  const Database database;
+  db::BulkWriter bulk({.connect = database.connect()});
+  const std::string a(60'000, 'a'), b(60'000, 'b'), c(60'000, 'c');
+  ship(bulk, 1, {line(a), line(b), line(c)});
+  db::Pool pool(database.connect());
+  CHECK(texts(pool, {.bytes = 100'000}) == Texts{a, b});
+  CHECK(texts(pool, {.bytes = 100'000, .descending = true}) == Texts{c, b});
+  // A longer line is a page of its own.
+  CHECK(texts(pool, {.bytes = 1}) == Texts{a});
+  const std::int64_t middle = database.number("SELECT id FROM task_logs ORDER BY id OFFSET 1 LIMIT 1");
+  CHECK(texts(pool, {.before_id = middle, .descending = true}) == Texts{a});
+  CHECK(db::tail_start(pool, {.task = TaskId("t"), .limit = 2}) == middle);
+  CHECK(db::tail_start(pool, {.task = TaskId("none")}) == 0);
+}
+
 TEST_CASE("log retention follows the experiment's configuration, else the master's default") {
   const Database database;
   db::Pool pool(database.connect());

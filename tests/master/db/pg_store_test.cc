@@ -12,6 +12,7 @@
 #include "master/db/queries/experiments.h"
 #include "master/db/queries/gc.h"
 #include "master/db/queries/projects.h"
+#include "master/db/queries/trials.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/proxy.h"
 #include "tests/master/db/samples.h"
@@ -332,6 +333,26 @@ TEST_CASE("the size of a checkpoint is the sum of its files") {
                                         "{}", "{}", WallTime{1}}});
   CHECK(database.number("SELECT size FROM checkpoints WHERE steps_completed = 5") == 1024);
   CHECK(database.number("SELECT size FROM checkpoints WHERE steps_completed = 6") == 0);
+}
+
+TEST_CASE("sizes of checkpoints beyond 64 bits are stored as their maximum, and the writer goes on") {
+  const Database database;
+  RunningStore running(open_store(database));
+  const auto huge = [](const char* uuid) {
+    core::InsertCheckpoint row = checkpoint(uuid, 1);
+    row.resources = R"({"a":9223372036854775807,"b":9223372036854775807})";
+    return row;
+  };
+  running.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{plain_trial()}, huge("h1"),
+                 huge("h2"), checkpoint("c1", 1)});
+  constexpr const char* kSum = "SELECT checkpoint_bytes FROM experiment_summaries";
+  CHECK(database.number(kSum) == INT64_MAX);
+  db::Pool pool(database.connect());
+  const auto trials = db::list_trials(pool, {.experiment = ExperimentId(1)});
+  REQUIRE(trials);
+  CHECK(trials->rows.at(0).checkpoint_size == INT64_MAX);
+  REQUIRE(db::mark_for_removal(pool, {checkpoint_id("h1"), checkpoint_id("h2")}));
+  CHECK(database.number(kSum) == 0);
 }
 
 }  // namespace det::test

@@ -4,6 +4,7 @@
 
 #include "common/base/queue.h"
 #include "master/db/ingest/bulk.h"
+#include "master/db/ingest/log_triggers.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/webhooks.h"
 #include "master/db/queries/workspaces.h"
@@ -233,6 +234,76 @@ TEST_CASE("log triggers that are added or removed while lines arrive take effect
   REQUIRE(db::delete_webhook(lab.pool, id));
   ship(bulk, 1, "exit code 7", "c");  // the writer still has the trigger
   CHECK(lab.queued() == 0);
+}
+
+TEST_CASE("the log triggers of a workspace run on lines of its own tasks only") {
+  Lab lab;
+  lab.add({.workspace = 1, .triggers = {kLog}});
+  lab.add({.workspace = 2, .triggers = {kLog}});
+  lab.add({.triggers = {kLog}});
+  db::LogTriggers triggers;
+  db::Connection connection = lab.database.connection();
+  const auto matching = [&](const std::string& task) {
+    const db::LogLine line{WallTime{1}, 0, "INFO", "stdout", "task", "exit code 7"};
+    const db::LogBatch batch{TaskId(task), AllocationId(task + ".1"), AgentId("agent"), 1, {line}, nullptr};
+    REQUIRE(triggers.load(connection, {batch}));
+    std::vector<db::LogMatch> matches;
+    triggers.match(batch, line, matches);
+    return matches.size();
+  };
+  CHECK(matching(lab.database.value("SELECT task_id FROM trials")) == 2);
+  CHECK(matching("unknown") == 1);
+  REQUIRE(db::move_experiments(lab.pool, {1}, 1));
+  CHECK(matching(lab.database.value("SELECT task_id FROM trials")) == 2);
+}
+
+TEST_CASE("a workspace has at most 64 webhooks") {
+  Lab lab;
+  db::Webhook webhook{
+      .name = "hook", .url = "https://example.org/", .workspace = 2, .triggers = {kCompleted}};
+  for (int i = 0; i < 64; ++i) REQUIRE(db::create_webhook(lab.pool, webhook));
+  const auto refused = db::create_webhook(lab.pool, webhook);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kResourceExhausted);
+  CHECK(lab.database.number("SELECT count(*) FROM webhook_triggers") == 64);
+  webhook.workspace = 1;
+  CHECK(db::create_webhook(lab.pool, webhook));
+  webhook.workspace.reset();
+  CHECK(db::create_webhook(lab.pool, webhook));
+}
+
+TEST_CASE("due events of different workspaces take turns, and busy webhooks are left out") {
+  Lab lab;
+  const std::int64_t first = lab.add({.workspace = 2, .triggers = {kCompleted}});
+  const std::int64_t second = lab.add({.workspace = 2, .triggers = {kCompleted}});
+  const std::int64_t global = lab.add({.triggers = {kCompleted}});
+  for (const char* const state : {"ACTIVE", "COMPLETED"}) lab.become(state);
+  const auto due = [&](const std::vector<std::int64_t>& busy) {
+    const auto events = db::due_webhook_events(lab.pool, 10, busy);
+    REQUIRE(events);
+    std::vector<std::int64_t> webhooks;
+    for (const db::WebhookEvent& event : *events) webhooks.push_back(event.webhook);
+    return webhooks;
+  };
+  CHECK(due({}) == std::vector{first, global, second});
+  CHECK(due({first}) == std::vector{second, global});
+  CHECK(due({first, second, global}).empty());
+}
+
+TEST_CASE("an event that is queued during a delay of its webhook waits behind the older one") {
+  Lab lab;
+  const std::int64_t id = lab.add({.triggers = {kCompleted}});
+  for (const char* const state : {"ACTIVE", "COMPLETED"}) lab.become(state);
+  CHECK(db::delay_webhook(lab.pool, id, "HTTP 500") == 0);
+  REQUIRE(lab.pool.query("UPDATE webhook_events SET due = now() + interval '1 hour'"));
+  for (const char* const state : {"ACTIVE", "COMPLETED"}) lab.become(state);
+  REQUIRE(lab.queued() == 2);
+  CHECK(db::due_webhook_events(lab.pool, 10).value().empty());
+  REQUIRE(lab.pool.query("UPDATE webhook_events SET due = now()"));
+  const auto due = db::due_webhook_events(lab.pool, 10);
+  REQUIRE(due);
+  REQUIRE(due->size() == 1);
+  CHECK((*due)[0].id == lab.database.number("SELECT min(id) FROM webhook_events"));
 }
 
 TEST_CASE("a failure delays the events of its webhook only, and order is kept") {

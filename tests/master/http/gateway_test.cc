@@ -208,6 +208,18 @@ TEST_CASE("streams are sent as lines of results") {
   CHECK(answer.ends_with("0\r\n\r\n"));
 }
 
+TEST_CASE("the reply to HEAD of a stream has the header only, and the connection serves the next request") {
+  Bench bench;
+  Client client(bench.port());
+  client.send(
+      "HEAD /api/v1/trials/7/logs?limit=3 HTTP/1.1\r\nHost: a\r\n\r\n"
+      "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string answers = client.read_all();
+  CHECK(status_of(answers) == 200);
+  CHECK(body_of(answers).starts_with("HTTP/1.1 200 OK"));
+  CHECK(body_of(body_of(answers)) == "{\"status\":\"up\"}\n");
+}
+
 TEST_CASE("a stream that fails to start returns an error, one that breaks ends with an error line") {
   Bench bench;
   CHECK(status_of(request(bench.port(), "GET /api/v1/trials/404/logs HTTP/1.1")) == 404);
