@@ -13,9 +13,9 @@ export const paths = {
   goOn: (id: number) => `/det/experiments/${id}/continue`,
   trial: (id: number) => `/det/trials/${id}`,
   trials: (ids: readonly number[]) => `/det/trials?ids=${ids.join(',')}`,
-  // Runs side by side; `part` is "", "configuration" or "code". Without ids it is the list itself.
+  // Runs side by side, also archived ones; `part` is "", "configuration" or "code". Without ids it is the list itself.
   compare: (ids: readonly number[], part = '') =>
-    ids.length === 0 ? paths.experiments : `${paths.experiments}?q=${encodeURIComponent(`id in (${ids.join(', ')})`)}&${compared(ids, part)}`,
+    ids.length === 0 ? paths.experiments : `${paths.experiments}?q=${encodeURIComponent(`id in (${ids.join(', ')})`)}&archived=1&${compared(ids, part)}`,
   compareTrials: (ids: readonly number[], part = '') => `${paths.trials(ids)}&${compared(ids, part)}`,
   workspaces: '/det/workspaces',
   workspace: (id: number) => `/det/workspaces/${id}`,

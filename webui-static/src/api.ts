@@ -60,18 +60,24 @@ export async function searchWithEvent(query: SearchQuery, limit: number): Promis
 export type Condition =
   | { kind: 'field'; columnName: string; operator: string; value?: JsonValue }
   | { kind: 'group'; conjunction: 'and' | 'or'; children: Condition[] };
-export const where = (columnName: string, operator: string, value?: string | number): Condition =>
+export const where = (columnName: string, operator: string, value?: string | number | number[]): Condition =>
   value === undefined ? { kind: 'field', columnName, operator } : { kind: 'field', columnName, operator, value };
 
-// Experiments that fulfill all conditions.
+export interface Experiments {
+  all: Experiment[];
+  total: number; // also those beyond the limit
+}
+
+// The first experiments that fulfill all conditions.
 export const experimentsBy = async (
   children: Condition[],
   sort: string,
   limit: number,
   signal?: AbortSignal,
-): Promise<Experiment[]> => {
+): Promise<Experiments> => {
   const filter = JSON.stringify({ filterGroup: { kind: 'group', conjunction: 'and', children } });
-  return (await searchExperiments({ filter, sort }, 0, limit, signal)).experiments.map((one) => one.experiment);
+  const { experiments, pagination } = await searchExperiments({ filter, sort }, 0, limit, signal);
+  return { all: experiments.map((one) => one.experiment), total: pagination.total };
 };
 
 export const experiment = async (id: number, signal?: AbortSignal): Promise<Experiment> => {

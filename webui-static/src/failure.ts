@@ -1,4 +1,9 @@
 // Reads the reason of a failed run: "exit code 1", then the last lines of its output. Pure.
+import type { Experiment, Trial } from './wire';
+
+// The trial that tells why an experiment failed: the first with a reason.
+export const failedTrial = (one: Pick<Experiment, 'state'>, trials: readonly Trial[]): Trial | undefined =>
+  one.state === 'STATE_ERROR' ? trials.find(({ state, exitReason }) => state === 'STATE_ERROR' && exitReason !== '') : undefined;
 
 // The line that names the error: the last exception of Python, the first error of a compiler, the text of a C++
 // exception; else the last line with a letter, which leaves out the carets below a Python line.

@@ -76,11 +76,9 @@ export function ago(time: string, nowMs: number): string {
   return localDate(new Date(time));
 }
 
-// The remaining seconds at a progress of 0..1; undefined before 2 %, where it would be a guess.
-export function remaining(progress: number | undefined, startTime: string | null | undefined, nowMs: number): number | undefined {
-  if (progress === undefined || progress < 0.02 || progress >= 1 || !startTime) return undefined;
-  return Math.max(0, (((nowMs - Date.parse(startTime)) / 1000) * (1 - progress)) / progress);
-}
+// The rest of the work at a progress of 0..1, as a multiple of the work done; undefined before 2 %, where it would be a guess.
+export const restOf = (progress: number | undefined): number | undefined =>
+  progress === undefined || progress < 0.02 || progress >= 1 ? undefined : (1 - progress) / progress;
 
 // Time from start to end, or to now while running; "" before the start.
 export function span(
@@ -232,6 +230,9 @@ export function axisTexts(ticks: readonly number[]): string[] {
   const places = decimals(ticks) ?? tickPlaces(ticks);
   return ticks.map((value) => (places === undefined || places === 0 || value === 0 ? axisNumber(value) : value.toFixed(places)));
 }
+
+// The length of a list: "12", or "200+" if it was cut.
+export const lengthText = (length: number, isCut: boolean): string => `${grouped(length)}${isCut ? '+' : ''}`;
 
 // "1 trial", "3 trials"; for nouns with a regular plural.
 export const counted = (count: number, noun: string): string => `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;

@@ -56,6 +56,7 @@ const ROWS_AT_ONCE = 100;
 export class Store<T> {
   pages = new Map<number, T[]>();
   stale = new Set<number>();
+  loading = new Set<number>(); // requested pages
   changed = new Set<number>(); // ids of rows to request
   total: number | undefined;
   first = 0;
@@ -70,11 +71,36 @@ export class Store<T> {
   put(page: number, answer: Answer<T>): void {
     this.total = answer.total;
     this.pages.set(page, answer.rows);
-    this.stale.delete(page);
+    this.loading.delete(page);
     const here = Math.floor(this.first / PAGE_ROWS);
     while (this.pages.size > MAX_PAGES) {
       const far = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here))[0] ?? 0;
       this.pages.delete(far);
+    }
+  }
+
+  // Requests a page. An event during the request leaves it stale, and so does a failure.
+  private async load(page: number, request: (page: number) => Promise<Answer<T>>): Promise<void> {
+    this.stale.delete(page);
+    this.loading.add(page);
+    try {
+      this.put(page, await request(page));
+    } catch (cause) {
+      this.loading.delete(page);
+      this.stale.add(page);
+      throw cause;
+    }
+  }
+
+  // Requests the wanted pages, each once: those that became stale meanwhile are for the next run. Stops when `isOver`, which
+  // is called after each page.
+  async loadWanted(request: (page: number) => Promise<Answer<T>>, isOver: () => boolean): Promise<void> {
+    const done = new Set<number>();
+    const next = (): number | undefined => this.wanted().find((page) => !done.has(page));
+    for (let page = next(); page !== undefined; page = next()) {
+      done.add(page);
+      await this.load(page, request);
+      if (isOver()) return;
     }
   }
 
@@ -98,7 +124,7 @@ export class Store<T> {
   }
 
   outdate(): void {
-    for (const page of this.pages.keys()) this.stale.add(page);
+    for (const page of [...this.pages.keys(), ...this.loading]) this.stale.add(page);
   }
 }
 
@@ -137,6 +163,7 @@ export function usePaged<T>(
       }
     };
     const drawEarly = async ({ rows: drawn, arrived, isFresh }: Early<T>): Promise<void> => {
+      if (!drawn) rows.loading.add(0);
       const answer = drawn ?? (await arrived);
       if (!answer || abort.signal.aborted) return;
       if (!drawn) {
@@ -151,11 +178,11 @@ export function usePaged<T>(
           if (started && rows.isNew) await drawEarly(started);
           rows.isNew = false;
           await events.settled();
-          for (let page = rows.wanted()[0]; page !== undefined; page = rows.wanted()[0]) {
-            rows.put(page, await latest.current.load(page * PAGE_ROWS, PAGE_ROWS, abort.signal));
-            if (abort.signal.aborted) return;
-            redraw();
-          }
+          const request = (page: number): Promise<Answer<T>> => latest.current.load(page * PAGE_ROWS, PAGE_ROWS, abort.signal);
+          await rows.loadWanted(request, () => {
+            if (!abort.signal.aborted) redraw();
+            return abort.signal.aborted;
+          });
         }),
       gapMs,
     );
@@ -175,6 +202,8 @@ export function usePaged<T>(
           }
           if (abort.signal.aborted) return;
           for (const row of found) rows.replace(how.id(row), how.id, () => row);
+          // The answer for a requested page may be older than these rows.
+          if (rows.loading.size > 0) for (const id of ids) rows.changed.add(id);
           redraw();
           if (found.length < ids.length) reloadAll();
           if (rows.changed.size > 0) single.request();

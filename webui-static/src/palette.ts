@@ -32,6 +32,10 @@ export function found(text: string, all: readonly Entry[]): Entry[] {
     .map(({ entry }) => entry);
 }
 
+// The entries of the master for a text; until its answer arrives, those of the answer before that fit.
+export const answered = (text: string, answer: { text: string; entries: Entry[] }): Entry[] =>
+  answer.text === text ? answer.entries : found(text, answer.entries);
+
 // The object that a text names by its number: "12" is an experiment or a trial, "trial 12" or "t12" a trial.
 export function numbered(text: string): { experiment?: number; trial?: number } {
   const match = /^(?:(experiment|exp|e|trial|t)?\s*#?)(\d{1,9})$/i.exec(text.trim());

@@ -1,5 +1,5 @@
 // Settings of this browser: theme, density, share of the table beside its panels, alerts. Kept in local storage, never sent.
-import { effect, signal } from '@preact/signals';
+import { batch, effect, signal } from '@preact/signals';
 
 export type Theme = 'system' | 'light' | 'dark';
 export type Density = 'roomy' | 'dense';
@@ -58,5 +58,16 @@ export function followSettings(): void {
     } catch {
       // Local storage is full or disabled: the setting lasts until the page is closed.
     }
+  });
+  // Written by another page of this browser.
+  addEventListener('storage', ({ key, newValue }) => {
+    if (key !== KEY) return;
+    const next = readSettings(newValue);
+    batch(() => {
+      theme.value = next.theme;
+      density.value = next.density;
+      split.value = next.split;
+      alerts.value = next.alerts;
+    });
   });
 }

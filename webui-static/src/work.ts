@@ -17,6 +17,12 @@ export function toError(cause: unknown): ApiError {
   return error;
 }
 
+// `work` without overlap: a call while it runs joins that run.
+export function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => (running ??= work().finally(() => (running = undefined)));
+}
+
 export function useWork(): Work {
   const busy = useSignal(false);
   const error = useSignal<ApiError | undefined>(undefined);

@@ -68,10 +68,10 @@ export const queueing = [
       await dialog.getByLabel('Priority').fill('7');
       await audit('queue-change');
       await dialog.getByRole('button', { name: 'Save' }).click();
-      await until(() => document.querySelector('tr[data-job="6"] td.number + *  + td + td')?.textContent === '7');
+      await until(() => document.querySelector('tr[data-job="6"] td[data-head="Priority"]')?.textContent === '7');
       await until(() => [...document.querySelectorAll('.queue tr[data-job]')][0].dataset.job === '6');
       await cluster.det(['experiment', 'set', 'priority', '7', '60']);
-      await until(() => document.querySelector('tr[data-job="7"] td.number + *  + td + td')?.textContent === '60');
+      await until(() => document.querySelector('tr[data-job="7"] td[data-head="Priority"]')?.textContent === '60');
       await cluster.det(['experiment', 'kill', '5']);
       await until(() => document.querySelector('tr[data-job="5"]') === null);
     },

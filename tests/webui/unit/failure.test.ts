@@ -1,7 +1,8 @@
-// The line of a failed run that names its error.
+// The line of a failed run that names its error, and the trial with that run.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { endText, errorContext, errorLine, namesError } from '../../../webui-static/src/failure';
+import { endText, errorContext, errorLine, failedTrial, namesError } from '../../../webui-static/src/failure';
+import type { Trial } from '../../../webui-static/src/wire';
 
 test('of a Python traceback it is the exception, not the carets', () => {
   const reason = `exit code 1
@@ -50,4 +51,11 @@ test('an error at the end is not repeated below itself', () => {
 test('a line of a log names an error as an exception does', () => {
   const lines = ['RuntimeError: CUDA out of memory', 'torch.OutOfMemoryError: full', 'KeyboardInterrupt', 'Error rate: 0.3', '  ValueError: indented', 'loss 0.2'];
   assert.deepEqual(lines.map(namesError), [true, true, true, false, false, false]);
+});
+
+test('a failed experiment is explained by its first failed trial', () => {
+  const of = (id: number, state: string, exitReason: string): Trial => ({ id, state, exitReason }) as Trial;
+  const trials = [of(1, 'STATE_COMPLETED', ''), of(2, 'STATE_ERROR', ''), of(3, 'STATE_ERROR', 'exit code 1'), of(4, 'STATE_ERROR', 'exit code 1')];
+  assert.equal(failedTrial({ state: 'STATE_ERROR' }, trials)?.id, 3);
+  assert.equal(failedTrial({ state: 'STATE_COMPLETED' }, trials), undefined);
 });

@@ -1,9 +1,10 @@
 // Formatting of values, and validation of addresses and errors.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { safeNext } from '../../../webui-static/src/address';
+import { paths, safeNext } from '../../../webui-static/src/address';
 import { address, errorMessage } from '../../../webui-static/src/api';
-import { ago, apportion, axisTexts, bytes, counted, decimals, digits, duration, grouped, isActive, isEnded, metric, metricColumn, percent, progressOf, remaining, roughly, sorted, span, stateName, withoutPadding } from '../../../webui-static/src/format';
+import { ago, apportion, axisTexts, bytes, counted, decimals, digits, duration, grouped, isActive, isEnded, lengthText, metric, metricColumn, percent, progressOf, restOf, roughly, sorted, span, stateName, withoutPadding } from '../../../webui-static/src/format';
+import { lineAddress } from '../../../webui-static/src/log/logRows';
 
 test('an estimate of minutes has no seconds', () => {
   assert.deepEqual([45, 90, 640, 3580, 7265].map(roughly), ['45s', '1m 30s', '11m', '59m 40s', '2h 01m']);
@@ -141,11 +142,23 @@ test('a moment is told relative to now, and by its date after four weeks', () =>
   assert.match(at(86400 * 40), /^\d{4}-\d\d-\d\d$/);
 });
 
-test('the remaining time follows from the progress, and is unknown at the start', () => {
-  const start = '2026-03-01T12:00:00Z';
-  const now = Date.parse(start) + 60_000;
-  assert.equal(remaining(0.25, start, now), 180);
-  assert.deepEqual([remaining(0.01, start, now), remaining(undefined, start, now), remaining(1, start, now)], [undefined, undefined, undefined]);
+test('the rest of the work follows from the progress, and is unknown at the start', () => {
+  assert.deepEqual([0.25, 0.02, 0.01, 1, undefined].map(restOf), [3, 49, undefined, undefined, undefined]);
+});
+
+test('the length of a list that was cut has a plus', () => {
+  assert.deepEqual([lengthText(1200, false), lengthText(200, true)], ['1,200', '200+']);
+});
+
+test('archived runs can be compared', () => {
+  assert.equal(paths.compare([3, 5], 'code'), '/det/experiments?q=id%20in%20(3%2C%205)&archived=1&drawn=3,5&panels=compare&of=code');
+  assert.equal(paths.compare([]), '/det/experiments');
+});
+
+test('the address of a line names its trial', () => {
+  Object.assign(globalThis, { location: { pathname: '/det/experiments/4', search: '?tab=log&trial=7' } });
+  assert.equal(lineAddress('99', { trial: '8' }), '/det/experiments/4?tab=log&trial=8&line=99');
+  assert.equal(lineAddress('99'), '/det/experiments/4?tab=log&trial=7&line=99');
 });
 
 test('states have plain names', () => {

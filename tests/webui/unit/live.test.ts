@@ -1,7 +1,8 @@
-// Rate limiting of reloads.
+// Rate limiting of reloads, and work without overlap.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { Refresher } from '../../../webui-static/src/live';
+import { once } from '../../../webui-static/src/work';
 
 // Replaces setTimeout by timers that the test runs by hand, until `restore`.
 function holdTimers() {
@@ -106,4 +107,15 @@ test('a closed refresher runs no more', async () => {
   } finally {
     timers.restore();
   }
+});
+
+test('a call while the work runs does not start it again', async () => {
+  const ends: (() => void)[] = [];
+  const work = once(() => new Promise<void>((resolve) => ends.push(resolve)));
+  const both = [work(), work()];
+  assert.equal(ends.length, 1);
+  ends[0]?.();
+  await Promise.all(both);
+  void work();
+  assert.equal(ends.length, 2);
 });

@@ -1,7 +1,7 @@
-// Points that are added to the series of a running trial.
+// Series of running trials: points that are added, and events during a load.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { lastBatch, merge, requestsOf } from '../../../webui-static/src/charts/liveSeries';
+import { Held, lastBatch, merge, requestsOf } from '../../../webui-static/src/charts/liveSeries';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 const series = (name: string, firstMs: number, batches: number[], milliseconds: number[]): MetricSeries => ({
@@ -50,4 +50,43 @@ test('new points of several trials are requested once for each group', () => {
     { group: 'training', trialIds: [1, 2], from: 16 },
     { group: 'validation', trialIds: [1], from: 6 },
   ]);
+});
+
+const points = (trialId: number) => ({ kind: 'metrics', trialId, group: 'training' }) as const;
+const removed = (trialId: number) => ({ kind: 'metrics', trialId }) as const;
+
+test('trials that are outdated during a load are loaded again', () => {
+  const held = new Held('');
+  held.begin([1, 2, 3]);
+  held.outdate(removed(2));
+  held.end([]);
+  assert.deepEqual([...held.trials], [1, 3]);
+  held.begin([1, 2, 3]);
+  held.outdate('everything');
+  held.end([]);
+  assert.equal(held.trials.size, 0);
+});
+
+test('new points are requested until a load has ended, also after an abort', () => {
+  const held = new Held('');
+  held.begin([1, 2]);
+  held.end([]);
+  held.outdate(points(1));
+  held.begin([1, 2]);
+  held.outdate(points(2));
+  // The load before was aborted.
+  assert.deepEqual(held.begin([1, 2]), new Map([['training', new Set([1, 2])]]));
+  held.outdate(points(2));
+  held.end([]);
+  assert.deepEqual([...held.trials], [1, 2]);
+  assert.deepEqual(held.begin([1, 2]), new Map([['training', new Set([2])]]));
+});
+
+test('a trial without events for a while is loaded as a whole', () => {
+  const held = new Held('');
+  held.begin([1, 2]);
+  held.end([]);
+  held.begin([1]);
+  held.begin([1, 2]);
+  assert.deepEqual([...held.trials], [1]);
 });

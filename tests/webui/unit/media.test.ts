@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Media } from '../../../webui-static/src/calls/media';
-import { Recent } from '../../../webui-static/src/media/contents';
+import { Contents, Recent } from '../../../webui-static/src/media/contents';
 import { arranged, lastAtMost } from '../../../webui-static/src/media/steps';
 import { cornerOf, distinct, GAP, LABEL, tiled, within } from '../../../webui-static/src/media/tiles';
 
@@ -106,4 +106,43 @@ test('names on tiles leave out the words that all of them begin with', () => {
   assert.deepEqual(distinct(['seed 1']), ['seed 1']);
   assert.deepEqual(distinct(['same', 'same']), ['same', 'same']);
   assert.deepEqual(distinct([]), []);
+});
+
+// Contents with a master that answers by `respond`; ends when nothing is loaded any more.
+async function loaded(contents: Contents, wanted: Media[], respond: (digests: string[]) => Response | Promise<Response>): Promise<string[][]> {
+  const real = globalThis.fetch;
+  const asked: string[][] = [];
+  Object.assign(globalThis, { requestAnimationFrame: (work: () => void) => work() });
+  globalThis.fetch = async (_, init) => {
+    const { digests } = JSON.parse(String(init?.body));
+    asked.push(digests);
+    return respond(digests);
+  };
+  contents.want(wanted, []);
+  while (contents.busy()) await new Promise((next) => setImmediate(next));
+  globalThis.fetch = real;
+  return asked;
+}
+
+const [one, two, three] = [1, 2, 3].map((step) => entry(1, 'a', step)) as [Media, Media, Media];
+const texts = (digests: string[]): Response => new Response(JSON.stringify({ contents: digests.map(() => btoa('text')) }));
+
+test('only the content that cannot be loaded is marked', async () => {
+  const contents = new Contents(() => {});
+  const asked = await loaded(contents, [one, two, three], (digests) => (digests.includes(two.digest) ? new Response('{}', { status: 404 }) : texts(digests)));
+  assert.equal(asked.length, 4);
+  assert.deepEqual([one, two, three].map(({ digest }) => contents.error(digest) !== undefined), [false, true, false]);
+  assert.equal(contents.of(three.digest)?.length, 4);
+  contents.close();
+});
+
+test('contents are requested again after the master was out of reach', async () => {
+  const contents = new Contents(() => {});
+  for (const fail of [() => Promise.reject(new TypeError('lost')), () => new Response('', { status: 503 })]) {
+    assert.equal((await loaded(contents, [one, two], fail)).length, 1);
+    assert.deepEqual([one, two].map(({ digest }) => contents.error(digest)), [undefined, undefined]);
+  }
+  await loaded(contents, [one, two], texts);
+  assert.equal(contents.of(two.digest)?.length, 4);
+  contents.close();
 });

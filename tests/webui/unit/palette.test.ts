@@ -1,7 +1,7 @@
 // The command palette: which entries fit a text, and numbers of objects.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { found, numbered, type Entry } from '../../../webui-static/src/palette';
+import { answered, found, numbered, type Entry } from '../../../webui-static/src/palette';
 
 const entry = (title: string, kind = 'Page'): Entry => ({ kind, title, to: `/${title}` });
 const titles = (text: string, all: Entry[]): string[] => found(text, all).map(({ title }) => title);
@@ -16,6 +16,12 @@ test('entries need every word; a match at the start of the title comes first', (
 
 test('the kind of an entry is searched, too', () => {
   assert.deepEqual(titles('action', [entry('Sign out', 'Action'), entry('Users')]), ['Sign out']);
+});
+
+test('entries of the master for another text are shown as far as they fit', () => {
+  const entries = [entry('mnist'), entry('cifar')];
+  const shown = (text: string): string[] => answered(text, { text: 'i', entries }).map(({ title }) => title);
+  assert.deepEqual([shown('i'), shown('mn'), shown('vit')], [['mnist', 'cifar'], ['mnist'], []]);
 });
 
 test('a number names an experiment and a trial, a word before it one of them', () => {

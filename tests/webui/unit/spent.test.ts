@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isAmount, paceText, partsOf, reportsOf, speeds, spentOf, systemRank, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import { isAmount, leftByPace, paceText, partsOf, reportsOf, speeds, spentOf, systemRank, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation, MetricSeries } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -31,6 +31,14 @@ test('the pace of a trial is the median of its newest reports', () => {
   assert.equal(paceText([]), '');
   const two = [1, 2].map((trialId) => ({ ...loss, trialId }));
   assert.equal(paceText([...two, cpu]), '20 batches/s · CPU 34%', 'the sum of two trials');
+});
+
+test('the time left of a trial follows its newest pace, and pauses do not count', () => {
+  const series = (milliseconds: number[]): MetricSeries => ({ trialId: 1, group: 'validation', name: 'loss', firstTime: at(0), batches: milliseconds.map(() => 10), values: [], milliseconds });
+  // A pause of a day, and a slow start.
+  const paused = series([0, 60_000, 60_000, 86_400_000, 1000, 1000]);
+  assert.equal(leftByPace(0.25, paused), 18);
+  assert.deepEqual([leftByPace(0.01, paused), leftByPace(undefined, paused), leftByPace(0.5, series([0, 1000, 1000]))], [undefined, undefined, undefined]);
 });
 
 test('time is waiting without a slot, starting until the first report of an attempt, training from there', () => {

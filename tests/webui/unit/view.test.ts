@@ -6,9 +6,9 @@ import { available, column } from '../../../webui-static/src/workbench/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/workbench/heat';
 import { parse } from '../../../webui-static/src/workbench/query';
 import { ofExperiment, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
-import { readViews } from '../../../webui-static/src/calls/views';
-import { pagesOf, Store } from '../../../webui-static/src/paged';
-import { readSettings } from '../../../webui-static/src/settings';
+import { readViews, withView } from '../../../webui-static/src/calls/views';
+import { PAGE_ROWS, pagesOf, Store } from '../../../webui-static/src/paged';
+import { followSettings, readSettings, split, theme } from '../../../webui-static/src/settings';
 import type { FoundExperiment } from '../../../webui-static/src/wire';
 
 test('a view survives its address', () => {
@@ -87,6 +87,29 @@ test('saved views that cannot be read are left out', () => {
   assert.deepEqual([readViews('nonsense'), readViews(undefined), readViews('{}')], [[], [], []]);
 });
 
+test('a saved view replaces the one of its name', () => {
+  const all = [{ name: 'a', query: 'q=1' }, { name: 'b', query: '' }];
+  assert.deepEqual(withView(all, 'a', 'q=2'), [{ name: 'b', query: '' }, { name: 'a', query: 'q=2' }]);
+  assert.deepEqual(withView(all, 'b'), [{ name: 'a', query: 'q=1' }]);
+});
+
+test('settings of another page of the browser are taken over', () => {
+  const written: string[] = [];
+  let notify = (_: { key: string; newValue: string }): void => {};
+  Object.assign(globalThis, {
+    document: { documentElement: { dataset: {} } },
+    localStorage: { setItem: (_: string, text: string) => written.push(text) },
+    addEventListener: (_: string, listener: typeof notify) => (notify = listener),
+  });
+  followSettings();
+  const other = JSON.stringify({ theme: 'dark', density: 'dense', split: 30, alerts: false });
+  notify({ key: 'other', newValue: '{"theme":"light"}' });
+  notify({ key: 'det.settings', newValue: other });
+  assert.deepEqual([theme.value, split.value], ['dark', 30]);
+  // Equal to the stored text, so that the other page is not notified.
+  assert.deepEqual(written.slice(1), [other]);
+});
+
 test('numbers are colored by their size among the rows there are', () => {
   const row = (lr: unknown): Run => ofExperiment({ experiment: { id: 1, numTrials: 3 }, bestTrial: { hparams: { opt: { lr } } } } as never);
   const rows = [row(1), row(2), row(5), row('auto')];
@@ -117,4 +140,31 @@ test('changed rows are taken in portions, oldest first', () => {
   const store = new Store<number>();
   for (const id of [5, 3, 9]) store.changed.add(id);
   assert.deepEqual([store.take(2), store.take(2), store.take(2)], [[5, 3], [9], []]);
+});
+
+const answer = (page: number) => ({ rows: [page], total: 3 * PAGE_ROWS });
+
+test('an event during the request of a page leaves it stale for the next run', async () => {
+  const store = new Store<number>();
+  const asked: number[] = [];
+  const run = () =>
+    store.loadWanted(
+      async (page) => {
+        if (asked.push(page) === 1) store.outdate();
+        return answer(page);
+      },
+      () => false,
+    );
+  await run();
+  assert.deepEqual([asked, store.wanted()], [[0], [0]], 'once in a run');
+  await run();
+  assert.deepEqual([asked, store.wanted()], [[0, 0], []]);
+});
+
+test('a page is requested again after a failed request', async () => {
+  const store = new Store<number>();
+  await store.loadWanted(async (page) => answer(page), () => false);
+  store.outdate();
+  await assert.rejects(store.loadWanted(() => Promise.reject(new Error('lost')), () => false));
+  assert.deepEqual([store.wanted(), store.loading.size], [[0], 0]);
 });

@@ -12,8 +12,8 @@ import { matcher, parse } from '../../../webui-static/src/workbench/query';
 import { inOrder, ofTrial, shownState, STOPPED_EARLY, valueOf, type Run } from '../../../webui-static/src/workbench/runs';
 import { runColor, seedsOf } from '../../../webui-static/src/colors';
 import { readSeeds, usualSeeds, withShown } from '../../../webui-static/src/workbench/runColors';
-import { targetOf, targetTitle, trialsText } from '../../../webui-static/src/workbench/target';
-import { drawnRuns, withRows } from '../../../webui-static/src/workbench/selection';
+import { targetOf, targetTitle, timeLeft, trialsText } from '../../../webui-static/src/workbench/target';
+import { drawnRuns, flipDrawn, outside, withRows } from '../../../webui-static/src/workbench/selection';
 import type { Experiment, JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, more: object = {}): Trial =>
@@ -169,6 +169,15 @@ test('a running search has the number of its trials by state, and the length to 
   assert.equal(lengths(of('STATE_RUNNING', 12_600, 0.1575), of('STATE_RUNNING', 12_700, 0.1575), of('STATE_COMPLETED', 80_000, 1)), 80_000);
   assert.equal(lengths(of('STATE_RUNNING', 100, 0.001)), undefined, 'too early');
   assert.equal(lengths(of('STATE_RUNNING', 100, 0.5), of('STATE_RUNNING', 100, 0.1)), undefined, 'each has its own');
+});
+
+test('the time left is work with slots, shared by the trials that run', () => {
+  const of = (state: string, wallClockTime: number): Trial => trial(1, {}, undefined, { state, wallClockTime });
+  const trials = [of('STATE_COMPLETED', 200), of('STATE_RUNNING', 60), of('STATE_RUNNING', 40), of('STATE_QUEUED', 0)];
+  assert.equal(timeLeft({ state: 'STATE_RUNNING', progress: 0.25 }, trials), 450);
+  assert.equal(timeLeft({ state: 'STATE_RUNNING', progress: 0.01 }, trials), undefined);
+  assert.equal(timeLeft({ state: 'STATE_RUNNING', progress: 0.25 }, trials.slice(3)), undefined, 'none runs');
+  assert.equal(timeLeft({ state: 'STATE_STOPPING_CANCELED', progress: 0.25 }, trials), undefined);
 });
 
 test('a trial that a search by halving completed before its full length was stopped early, where that is in batches', () => {
@@ -343,6 +352,14 @@ test('a group is drawn as the mean of its curves where they have values, with a 
   // One deviation is more than the distance of both values.
   assert.deepEqual([mean?.low?.[1], mean?.high?.[1]], [5, 7]);
   assert.equal(mean?.low?.[3], 22);
+});
+
+test('a run that is shown or hidden leaves the others shown, also those without a loaded row', () => {
+  const rows = [run(1, {}), run(2, {})];
+  assert.deepEqual(flipDrawn([1, 900], rows.slice(0, 1), 2), [1, 900, 2]);
+  assert.deepEqual(flipDrawn([1, 900], rows.slice(0, 1), 1), [900]);
+  assert.deepEqual(flipDrawn(undefined, rows, 2), [1]);
+  assert.deepEqual([outside([1, 900], rows), outside(undefined, rows)], [[900], []]);
 });
 
 test('chosen runs take the state that their rows have now, and those out of sight stay chosen', () => {

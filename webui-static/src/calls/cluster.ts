@@ -1,12 +1,12 @@
 // API calls for agents and the job queues of the pools.
-import { change, get } from '../http';
+import { address, change, get, type Query } from '../http';
 
 export interface Job {
   jobId: string;
   type: string; // "TYPE_EXPERIMENT" …
   entityId: string; // experiment number or command id
   name: string;
-  userId: number;
+  username: string;
   resourcePool: string;
   priority: number; // 1..99, 1 is highest
   weight: number;
@@ -20,8 +20,8 @@ export interface Job {
 }
 
 // Jobs in queue order, pool by pool.
-export const jobs = async (signal?: AbortSignal): Promise<Job[]> =>
-  (await get<{ jobs: Job[] }>('/api/v1/job-queues', signal)).jobs;
+export const jobs = async (signal?: AbortSignal, query: Query = {}): Promise<Job[]> =>
+  (await get<{ jobs: Job[] }>(address('/api/v1/job-queues', query), signal)).jobs;
 
 export type JobChange = { jobId: string } & (
   | { aheadOf: string }

@@ -25,5 +25,11 @@ export const savedViews = async (signal?: AbortSignal): Promise<SavedView[]> => 
   return readViews(settings?.find((one) => one.key === KEY && one.storagePath === STORAGE)?.value);
 };
 
+// The views with `query` under this name, or without the name.
+export const withView = (all: readonly SavedView[], name: string, query?: string): SavedView[] => [
+  ...all.filter((view) => view.name !== name),
+  ...(query === undefined ? [] : [{ name, query }]),
+];
+
 export const saveViews = (views: readonly SavedView[]): Promise<unknown> =>
   change('POST', '/api/v1/users/setting', { settings: [{ key: KEY, storagePath: STORAGE, value: JSON.stringify(views) }] });

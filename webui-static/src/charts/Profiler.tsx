@@ -17,6 +17,7 @@ import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
 
 const POINTS = 1200;
+const GAP_MS = 5000;
 const STRETCHES = 200;
 // Up to this many timing reports are merged exactly; beyond it the API returns minima and maxima only.
 const TIMINGS = 4000;
@@ -117,16 +118,17 @@ const useAttempts = (id: number) =>
 type Range = readonly [number, number] | undefined;
 
 // The longest series of the group "training", which gives the times of its reports.
-const useReports = (id: number, range: Range) =>
+const useReports = (id: number, range: Range, isWanted = true) =>
   useLive(
     `reports ${id} ${range?.join() ?? ''}`,
     async (signal): Promise<Report[]> => {
+      if (!isWanted) return [];
       const all = await api.columns([id], { points: POINTS, group: 'training', from: range?.[0], to: range?.[1] }, signal);
       const [longest] = all.sort((a, b) => b.batches.length - a.batches.length);
       return longest ? reportsOf(longest) : [];
     },
-    (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
-    1000,
+    (change) => isWanted && (change === 'everything' || (change.kind === 'metrics' && change.trialId === id)),
+    GAP_MS,
   );
 
 const useTimings = (id: number, range: Range) =>
@@ -134,7 +136,7 @@ const useTimings = (id: number, range: Range) =>
     `timings ${id} ${range?.join() ?? ''}`,
     (signal) => api.columns([id], { points: TIMINGS, group: 'timing', from: range?.[0], to: range?.[1] }, signal),
     (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
-    1000,
+    GAP_MS,
   );
 
 // A GPU that is used unlike the others, by the newest reports.
@@ -143,7 +145,7 @@ function useUneven(id: number) {
     `gpus ${id}`,
     async (signal) => unevenGpu(await api.columns([id], { points: POINTS, group: 'gpu' }, signal)),
     (change) => change === 'everything' || (change.kind === 'metrics' && change.trialId === id),
-    5000,
+    GAP_MS,
   );
   return live.data;
 }
@@ -163,7 +165,8 @@ export function Profiler({ trial, experiment }: ProfilerProps) {
   const color = useColorOf('trial', NO_GROUPS, experiment ? [ofTrial(experiment, trial)] : [])(trial.id);
   const range = readRange(query.batches);
   const everything = useReports(trial.id, undefined);
-  const reports = useReports(trial.id, range);
+  const ranged = useReports(trial.id, range, range !== undefined);
+  const reports = range ? ranged : everything;
   const timings = useTimings(trial.id, range);
   const phases = timings.data && phasesOf(timings.data, BARS, reports.data ? speeds(reports.data, STRETCHES) : []);
   const closer = (from: number, to: number): void =>

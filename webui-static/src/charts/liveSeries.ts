@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
+import type { Change } from '../events';
 import { useLive, type Live } from '../live';
 import type { MetricSeries } from '../wire';
 
@@ -47,6 +48,8 @@ export const lastBatch = (all: readonly MetricSeries[], trialId: number, group: 
 // Trials with new points, by group.
 type Stale = Map<string, Set<number>>;
 
+const mark = (stale: Stale, group: string, trials: Iterable<number>): void => void stale.set(group, new Set([...(stale.get(group) ?? []), ...trials]));
+
 // One request per group: its trials, and the first batch that one of them lacks. merge() drops what others have.
 export function requestsOf(stale: Stale, data: readonly MetricSeries[]): { group: string; trialIds: number[]; from: number }[] {
   return [...stale].map(([group, trials]) => {
@@ -55,31 +58,61 @@ export function requestsOf(stale: Stale, data: readonly MetricSeries[]): { group
   });
 }
 
-interface Held {
-  scope: string; // range and number of points
-  trials: Set<number>; // trials with loaded series
-  data: MetricSeries[];
-  stale: Stale;
+// Loaded series, and the events that have outdated some of them. One load at a time: a further one replaces it.
+export class Held {
+  trials = new Set<number>(); // with loaded series
+  data: MetricSeries[] = [];
+  private coming = new Set<number>(); // trials of the present load, without those that were outdated since its start
+  private stale: Stale = new Map();
+  private asked: Stale = new Map(); // of the present load
+
+  // `scope`: range and number of points.
+  constructor(readonly scope: string) {}
+
+  outdate(change: Change): void {
+    if (change === 'everything') {
+      this.trials.clear();
+      this.coming.clear();
+    } else if (!change.group || !change.trialId) {
+      // Points were removed, because a trial went back to a checkpoint.
+      this.trials.delete(change.trialId ?? 0);
+      this.coming.delete(change.trialId ?? 0);
+    } else mark(this.stale, change.group, [change.trialId]);
+  }
+
+  // Starts a load of these trials. Returns those with new points, also for a load that has not ended.
+  begin(ids: readonly number[]): Stale {
+    // Events of other trials are not handled.
+    this.trials = new Set(ids.filter((id) => this.trials.has(id)));
+    this.coming = new Set(ids);
+    for (const [group, trials] of this.stale) mark(this.asked, group, trials);
+    this.stale = new Map();
+    return this.asked;
+  }
+
+  end(data: MetricSeries[]): void {
+    this.data = data;
+    this.trials = this.coming;
+    this.coming = new Set();
+    this.asked = new Map();
+  }
 }
 
 // A part of the series is shown before the others if they take longer than this time.
 const EARLY_MS = 200;
 
-const hold = (scope: string): Held => ({ scope, trials: new Set(), data: [], stale: new Map() });
-
 // Series of trials within a range of batches; a part of many may be shown before the others are loaded. Series of trials that stay are kept when
 // `ids` changes. Without a range only new points are requested, until a series has twice the requested points.
 export function useSeries(ids: readonly number[], points: number, range: readonly [number, number] | undefined, gapMs: number): Live<MetricSeries[]> {
   const scope = `${range?.join() ?? ''} ${points}`;
-  const held = useRef<Held>(hold(scope));
+  const held = useRef<Held>(new Held(scope));
   const wanted = useRef(ids);
   wanted.current = ids;
   const early = useSignal<MetricSeries[]>([]);
   const load = async (signal: AbortSignal): Promise<MetricSeries[]> => {
-    if (held.current.scope !== scope) held.current = hold(scope);
+    if (held.current.scope !== scope) held.current = new Held(scope);
     const own = held.current;
-    const stale = own.stale;
-    own.stale = new Map();
+    const stale = own.begin(ids);
     const long = new Set(own.data.filter(({ values }) => values.length > 2 * points).map(({ trialId }) => trialId));
     const whole = ids.filter((id) => !own.trials.has(id) || long.has(id) || (range !== undefined && [...stale.values()].some((all) => all.has(id))));
     const loaded = new Set(whole);
@@ -96,11 +129,8 @@ export function useSeries(ids: readonly number[], points: number, range: readonl
         api.columns(whole, { points, from: range?.[0], to: range?.[1] }, signal, arrived),
         Promise.all(requestsOf(part, own.data).map(({ trialIds, ...query }) => api.columns(trialIds, { points, ...query }, signal))),
       ]);
-      own.data = merge([...kept, ...fresh], newer.flat());
-      own.trials = new Set(ids);
-    } catch (cause) {
-      own.trials.clear();
-      throw cause;
+      // Another load has begun after an abort.
+      if (!signal.aborted) own.end(merge([...kept, ...fresh], newer.flat()));
     } finally {
       if (!signal.aborted) early.value = [];
     }
@@ -111,11 +141,7 @@ export function useSeries(ids: readonly number[], points: number, range: readonl
     load,
     (change) => {
       if (change !== 'everything' && (change.kind !== 'metrics' || !wanted.current.includes(change.trialId ?? 0))) return false;
-      const own = held.current;
-      // A change without a group: points were removed, because a trial went back to a checkpoint.
-      if (change === 'everything') own.trials.clear();
-      else if (!change.group || !change.trialId) own.trials.delete(change.trialId ?? 0);
-      else own.stale.set(change.group, (own.stale.get(change.group) ?? new Set()).add(change.trialId));
+      held.current.outdate(change);
       return true;
     },
     gapMs,

@@ -1,6 +1,6 @@
 // Breaks down the time of a trial (waiting, starting, training, repeated) from its runs and
 // reports, and computes its speed. Pure.
-import { apportion, bytes, duration, grouped, metric } from '../format';
+import { apportion, bytes, duration, grouped, metric, restOf } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
 
 // Durations in seconds.
@@ -97,6 +97,19 @@ const NEWEST = 60;
 
 // The present speed of a trial in batches per second: the median between its newest reports; undefined without two.
 export const recentSpeed = (reports: readonly Report[]): number | undefined => median(speeds(reports.slice(-NEWEST), NEWEST).map((one) => one.perSecond));
+
+// Fewest points of a series that tell a pace.
+const MIN_POINTS = 4;
+
+// The seconds left of a trial at a progress of 0..1, by the median pace of the newest half of a series; pauses do not
+// count. Undefined while it is too early for an estimate.
+export function leftByPace(progress: number | undefined, { batches, milliseconds }: MetricSeries): number | undefined {
+  const [rest, from] = [restOf(progress), batches.length / 2];
+  const paces = batches.flatMap((more, at) => (at >= from && more > 0 ? [(milliseconds[at] ?? 0) / more] : []));
+  const pace = median(paces);
+  if (rest === undefined || pace === undefined || batches.length < MIN_POINTS) return undefined;
+  return (batches.reduce((sum, one) => sum + one, 0) * rest * pace) / 1000;
+}
 
 function paceOf(all: readonly MetricSeries[]): number | undefined {
   const longest = all.filter(({ group }) => group === 'training').sort((a, b) => b.batches.length - a.batches.length)[0];

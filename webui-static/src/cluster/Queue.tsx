@@ -11,12 +11,12 @@ import { useCards } from '../components/Table';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import { Explain } from './Explain';
-import { byPool, moved, movement } from './reorder';
+import { byPool, moved, movement, waitingAt } from './reorder';
 
+// By ids: the queue may change during a drag.
 interface Drag {
-  pool: string;
-  from: number;
-  over: number;
+  jobId: string;
+  over: string; // job below the pointer
 }
 // "experiment 3", "command 4f…".
 const jobName = (job: Job): string => `${isCommand(job) ? 'command' : 'experiment'} ${job.entityId}`;
@@ -26,6 +26,7 @@ interface Tools {
   busy: boolean;
   now: number;
   drag: Signal<Drag | undefined>;
+  dragged: number; // index of the dragged job; -1 for none
   move: (from: number, to: number) => void;
   reload: () => void;
 }
@@ -129,31 +130,31 @@ function Moves({ job, at, first, last, tools }: RowProps) {
 
 function Row({ job, at, first, last, tools }: RowProps) {
   const { query, setQuery } = useQuery();
-  const { drag } = tools;
+  const { drag, dragged } = tools;
   const command = isCommand(job);
   const waits = job.summary.state === 'STATE_QUEUED';
   const open = query.explain === job.entityId;
-  const target = drag.value?.pool === job.resourcePool && drag.value.over === at && drag.value.from !== at;
+  const target = dragged >= 0 && dragged !== at && drag.value?.over === job.jobId;
   const over = (event: DragEvent): void => {
-    if (drag.value?.pool !== job.resourcePool) return;
+    if (dragged < 0 || !drag.value) return;
     event.preventDefault();
-    if (drag.value.over !== at) drag.value = { ...drag.value, over: at };
+    if (drag.value.over !== job.jobId) drag.value = { ...drag.value, over: job.jobId };
   };
   return (
     <>
       <tr
         draggable={waits}
-        class={target ? `drop-${at < (drag.value?.from ?? 0) ? 'above' : 'below'}` : ''}
+        class={target ? `drop-${at < dragged ? 'above' : 'below'}` : ''}
         data-job={job.entityId}
         onDragStart={(event) => {
           event.dataTransfer?.setData('text/plain', job.jobId);
-          drag.value = { pool: job.resourcePool, from: at, over: at };
+          drag.value = { jobId: job.jobId, over: job.jobId };
         }}
         onDragOver={over}
         onDragEnd={() => (drag.value = undefined)}
         onDrop={(event) => {
           event.preventDefault();
-          if (drag.value?.pool === job.resourcePool) tools.move(drag.value.from, at);
+          tools.move(dragged, at);
           drag.value = undefined;
         }}
       >
@@ -164,6 +165,7 @@ function Row({ job, at, first, last, tools }: RowProps) {
             {job.name || (command ? job.entityId : `Experiment ${job.entityId}`)}
           </a>
         </th>
+        <td>{job.username}</td>
         <td>
           <span class={`state state-${waits ? 'waiting' : 'busy'}`}>{waits ? 'Queued' : 'Running'}</span>
         </td>
@@ -189,7 +191,7 @@ function Row({ job, at, first, last, tools }: RowProps) {
       </tr>
       {open && waits && (
         <tr>
-          <td colSpan={8}>
+          <td colSpan={HEADS.length}>
             <Explain of={command ? 'commands' : 'experiments'} id={job.entityId} jobId={job.jobId} />
           </td>
         </tr>
@@ -198,7 +200,7 @@ function Row({ job, at, first, last, tools }: RowProps) {
   );
 }
 
-const HEADS = ['Order', 'ID', 'Name', 'State', 'Priority', 'Slots', 'Since submission', 'Actions'];
+const HEADS = ['Order', 'ID', 'Name', 'User', 'State', 'Priority', 'Slots', 'Since submission', 'Actions'];
 const NUMBERS = ['ID', 'Priority', 'Slots'];
 
 // "3 running, none waiting".
@@ -223,7 +225,8 @@ function PoolQueue(props: { pool: string; list: Job[]; now: number; reload: () =
     promised.value = undefined;
     props.reload();
   };
-  const tools: Tools = { busy, now: props.now, drag, move: (from, to) => void move(from, to), reload: props.reload };
+  const dragged = waitingAt(shown, drag.value?.jobId);
+  const tools: Tools = { busy, now: props.now, drag, dragged, move: (from, to) => void move(from, to), reload: props.reload };
   return (
     <section aria-label={`Queue of pool ${pool}`}>
       <div class="section-head">

@@ -79,7 +79,7 @@ async function load(query: Record<string, string | undefined>, signal: AbortSign
 // Names of experiments by id.
 async function experimentNames(ids: readonly number[], signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
   const any: api.Condition = { kind: 'group', conjunction: 'or', children: ids.map((id) => api.where('id', '=', id)) };
-  const found = ids.length > 0 ? await api.experimentsBy([any], '', ids.length, signal) : [];
+  const found = ids.length > 0 ? (await api.experimentsBy([any], '', ids.length, signal)).all : [];
   return new Map(found.map(({ id, name }) => [id, name]));
 }
 

@@ -17,6 +17,10 @@ export function moved<T>(all: readonly T[], from: number, to: number): T[] {
   return out;
 }
 
+// The index of a job that waits; -1 once it runs or is gone.
+export const waitingAt = (jobs: readonly Job[], jobId: string | undefined): number =>
+  jobs.findIndex((job) => job.jobId === jobId && job.summary.state === 'STATE_QUEUED');
+
 export function byPool(jobs: readonly Job[]): [string, Job[]][] {
   const pools = new Map<string, Job[]>();
   for (const job of jobs) pools.set(job.resourcePool, [...(pools.get(job.resourcePool) ?? []), job]);

@@ -1,9 +1,10 @@
 // Agents and unfinished experiments, and the slots in use, for the cluster page and the dashboard.
 import * as api from '../api';
+import { jobs } from '../calls/cluster';
 import { counted, percent } from '../format';
 import { withEvent } from '../events';
 import { useLive } from '../live';
-import type { Agent } from '../wire';
+import type { Agent, Experiment } from '../wire';
 
 interface Use {
   slots: number;
@@ -30,14 +31,34 @@ export const useAgents = () =>
     500,
   );
 
-// Experiments that have not ended, newest first.
+interface Unfinished {
+  all: Experiment[];
+  isCut: boolean; // there are more, which wait or are paused
+  isRunningCut: boolean; // some of the others may run
+}
+
+// Experiments and jobs of one request.
+const MAX_UNFINISHED = 200;
+
+// The newest experiments that have not ended, then older ones that run.
+export async function unfinished(signal?: AbortSignal): Promise<Unfinished> {
+  const open = api.where('endTime', 'isEmpty');
+  const { all, total } = await api.experimentsBy([open], '', MAX_UNFINISHED, signal);
+  if (total <= all.length) return { all, isCut: false, isRunningCut: false };
+  const scheduled = await jobs(signal, { states: 'STATE_SCHEDULED', limit: MAX_UNFINISHED });
+  const known = new Set(all.map(({ id }) => id));
+  const missing = scheduled.flatMap(({ type, entityId }) => (type === 'TYPE_EXPERIMENT' && !known.has(Number(entityId)) ? [Number(entityId)] : []));
+  const older = missing.length > 0 ? (await api.experimentsBy([open, api.where('id', '=', missing)], '', missing.length, signal)).all : [];
+  return { all: [...all, ...older], isCut: total > all.length + older.length, isRunningCut: scheduled.length === MAX_UNFINISHED };
+}
+
 export const useUnfinished = () =>
   useLive(
     'unfinished',
-    (signal) => api.experimentsBy([api.where('endTime', 'isEmpty')], '', 200, signal),
+    unfinished,
     (change) => change === 'everything' || change.kind === 'experiment' || change.kind === 'trial',
     2000,
-    (all, event) => all.map((experiment) => withEvent(experiment, event)),
+    (found, event) => ({ ...found, all: found.all.map((experiment) => withEvent(experiment, event)) }),
   );
 
 export function UseBar({ use }: { use: Use }) {

@@ -7,7 +7,7 @@ import { searchExperiments } from '../api';
 import { modelsNamed } from '../calls/models';
 import { counted, stateName } from '../format';
 import { helpOpen } from '../keys';
-import { found, numbered, type Entry } from '../palette';
+import { answered, found, numbered, type Entry } from '../palette';
 import { signOut } from '../session';
 import { theme } from '../settings';
 
@@ -78,29 +78,30 @@ async function experimentsWith(text: string, signal: AbortSignal): Promise<Entry
   return [...entries, { kind: 'Page', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(text)}` }];
 }
 
-// What the master finds with a text.
-function useFound(text: string): Entry[] {
-  const state = useSignal<Entry[]>([]);
+// The entries that the master finds with a text.
+function useFound(text: string): { entries: Entry[]; isPending: boolean } {
+  const state = useSignal<{ text: string; entries: Entry[] } | undefined>(undefined);
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(() => {
       // The palette works without these entries; the page shows a lost connection.
       const asked = [modelsWith, experimentsWith].map((ask) => ask(text.trim(), abort.signal).catch(() => []));
-      void Promise.all(asked).then((all) => abort.signal.aborted || (state.value = all.flat()));
+      void Promise.all(asked).then((all) => abort.signal.aborted || (state.value = { text, entries: all.flat() }));
     }, REST_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
   }, [text]);
-  return state.value;
+  return { entries: state.value ? answered(text, state.value) : [], isPending: state.value?.text !== text };
 }
 
 function Finder({ close }: { close: () => void }) {
   const { path, route } = useLocation();
   const text = useSignal('');
   const at = useSignal(0);
-  const ofMaster = useFound(text.value);
+  const { entries: ofMaster, isPending } = useFound(text.value);
+  const opensFirst = useRef(false); // once the answer arrives
   const list = useRef<HTMLUListElement>(null);
   const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...ofMaster, ...found(text.value, ACTIONS)];
   const current = Math.min(at.value, all.length - 1);
@@ -110,10 +111,14 @@ function Finder({ close }: { close: () => void }) {
     if (entry.to) route(entry.to);
     entry.run?.();
   };
+  useEffect(() => {
+    if (!isPending && opensFirst.current) open(all[0]);
+    if (!isPending) opensFirst.current = false;
+  }, [isPending]);
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'ArrowDown') at.value = Math.min(all.length - 1, current + 1);
     else if (event.key === 'ArrowUp') at.value = Math.max(0, current - 1);
-    else if (event.key === 'Enter') open(all[current]);
+    else if (event.key === 'Enter') all.length > 0 ? open(all[current]) : (opensFirst.current = isPending);
     else return;
     event.preventDefault();
   };
@@ -130,10 +135,10 @@ function Finder({ close }: { close: () => void }) {
         placeholder="Experiment, trial number, model, page or action"
         autoComplete="off"
         spellcheck={false}
-        onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0))}
+        onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0), (opensFirst.current = false))}
         onKeyDown={onKey}
       />
-      {all.length === 0 && <p class="quiet">Nothing matches “{text.value}”.</p>}
+      {all.length === 0 && <p class="quiet">{isPending ? 'Searching…' : `Nothing matches “${text.value}”.`}</p>}
       <ul id="palette-list" role="listbox" aria-label="Results" ref={list} hidden={all.length === 0}>
         {all.map((entry, index) => (
           <li

@@ -1,7 +1,8 @@
 // Cards of running experiments: state, progress, time left, best metric, and the metric's course.
 import * as api from '../api';
 import { paths } from '../address';
-import { isEnded, metricColumn, progressOf, remaining, roughly, span } from '../format';
+import { leftByPace } from '../charts/spent';
+import { isEnded, lengthText, metricColumn, progressOf, roughly, span } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
 import { useNow } from './clock';
@@ -53,7 +54,8 @@ interface CardProps {
 }
 
 function Card({ one, series, now, format }: CardProps) {
-  const left = one.state === 'STATE_RUNNING' ? remaining(progressOf(one), one.startTime, now) : undefined;
+  // The pace of one trial says nothing about a search.
+  const left = one.state === 'STATE_RUNNING' && one.numTrials === 1 && series ? leftByPace(progressOf(one), series) : undefined;
   return (
     <li class="card running">
       <div class="running-head">
@@ -77,8 +79,8 @@ function Card({ one, series, now, format }: CardProps) {
   );
 }
 
-// `format`: of the best value of a searcher metric, with as many digits as elsewhere on the page.
-export function RunningCards({ all, format }: { all: readonly Experiment[]; format: MetricFormat }) {
+// `format`: of the best value of a searcher metric, with as many digits as elsewhere on the page. `isCut`: more may run.
+export function RunningCards({ all, isCut, format }: { all: readonly Experiment[]; isCut: boolean; format: MetricFormat }) {
   const shown = all.slice(0, MAX_CARDS);
   const now = useNow(shown.some((one) => !isEnded(one.state)));
   const ids = shown.flatMap((one) => (one.bestTrialId ? [one.bestTrialId] : []));
@@ -94,7 +96,7 @@ export function RunningCards({ all, format }: { all: readonly Experiment[]; form
     <section aria-labelledby="running-title">
       <div class="section-head">
         <h2 id="running-title">Running now</h2>
-        <span class="quiet">{all.length > 0 && all.length}</span>
+        <span class="quiet">{all.length > 0 && lengthText(all.length, isCut)}</span>
       </div>
       {all.length === 0 && <p class="quiet">Nothing runs.</p>}
       <ul class="plain-list running-cards">
@@ -103,7 +105,7 @@ export function RunningCards({ all, format }: { all: readonly Experiment[]; form
         ))}
       </ul>
       {all.length > MAX_CARDS && (
-        <a href={`${paths.experiments}?q=state+%3D+active`}>All {all.length}</a>
+        <a href={`${paths.experiments}?q=state+%3D+active`}>All {lengthText(all.length, isCut)}</a>
       )}
     </section>
   );

@@ -13,6 +13,7 @@ import { Rows } from './logRows';
 import { useAbove } from '../components/above';
 import { Icon } from '../components/Icon';
 import { ErrorNote } from '../components/notes';
+import { once } from '../work';
 
 // Lines per request.
 const PAGE = 1000;
@@ -39,9 +40,10 @@ class LogSheet {
     private readonly of: string,
     private readonly filter: api.LogQuery,
     private readonly line: string | undefined,
+    keys: Props['keys'],
     private readonly signal: AbortSignal,
   ) {
-    this.rows = new Rows(content, { chosen: line, match: matchOf(filter) });
+    this.rows = new Rows(content, { chosen: line, match: matchOf(filter), keys });
   }
 
   // Loads the first lines, or newer ones. `on` continues to the end of the log.
@@ -67,7 +69,8 @@ class LogSheet {
     } while (on && !this.ended);
   }
 
-  async backward(): Promise<void> {
+  // Loads older lines.
+  readonly backward = once(async (): Promise<void> => {
     const { oldest } = this.rows;
     if (!oldest?.time) return;
     // Lines with the same timestamp are returned again and are recognized by their id.
@@ -79,7 +82,7 @@ class LogSheet {
     const height = this.frame.scrollHeight;
     if (this.rows.prepend(older)) this.ended = false;
     this.frame.scrollTop += this.frame.scrollHeight - height;
-  }
+  });
 }
 
 interface Props {
@@ -87,6 +90,7 @@ interface Props {
   name: string;
   taskId: string;
   ended?: boolean; // the task has ended: no lines arrive that could be followed
+  keys?: Record<string, string>; // of the addresses of lines, besides those of the page
 }
 
 interface Sheet {
@@ -99,7 +103,7 @@ interface Sheet {
 
 // The lines of a log in an element: loaded again when the log, the filter or the linked line changes, followed by new lines
 // as they arrive. `fixed`: starts at a given line or time, not at the end.
-function useSheet({ of, taskId }: Props, filter: api.LogQuery, line: string | undefined, fixed: boolean, follow: Signal<boolean>): Sheet {
+function useSheet({ of, taskId, keys }: Props, filter: api.LogQuery, line: string | undefined, fixed: boolean, follow: Signal<boolean>): Sheet {
   const status = useSignal<Sheet['status']>(undefined);
   const error = useSignal<api.ApiError | undefined>(undefined);
   const host = useAbove(`${of} ${status.value === undefined} ${error.value !== undefined}`);
@@ -123,7 +127,7 @@ function useSheet({ of, taskId }: Props, filter: api.LogQuery, line: string | un
     const abort = new AbortController();
     const content = document.createElement('div');
     element.replaceChildren(content);
-    const own = new LogSheet(element, content, of, filter, line, abort.signal);
+    const own = new LogSheet(element, content, of, filter, line, keys, abort.signal);
     sheet.current = own;
     if (fixed) follow.value = false;
     status.value = undefined;

@@ -10,10 +10,10 @@ const MAX_LINES = 20000;
 // Rows per block. The browser lays out only visible full blocks, and old blocks are removed as a whole.
 const BLOCK = 200;
 
-// The address of this page with a line selected.
-function lineAddress(id: string): string {
+// The address of this page with a line selected. `keys`: further ones, for a log that the address does not name.
+export function lineAddress(id: string, keys: Record<string, string> = {}): string {
   const query = new URLSearchParams(location.search);
-  query.set('line', id);
+  for (const [key, value] of Object.entries({ ...keys, line: id })) query.set(key, value);
   return `${location.pathname}?${query.toString()}`;
 }
 
@@ -37,9 +37,10 @@ interface RowOptions {
   match?: RegExp | undefined; // marked in the lines; global
   hasLevels?: boolean; // with a column of levels
   hasDays?: boolean; // with the day before the time
+  keys?: Record<string, string> | undefined; // of the address of a line
 }
 
-function row(entry: LogEntry, { chosen, match, hasLevels, hasDays }: RowOptions): HTMLElement {
+function row(entry: LogEntry, { chosen, match, hasLevels, hasDays, keys }: RowOptions): HTMLElement {
   const line = document.createElement('div');
   const level = entry.level.replace(/^LOG_LEVEL_/, '').toLowerCase();
   line.className = `log-line log-${level}`;
@@ -49,7 +50,7 @@ function row(entry: LogEntry, { chosen, match, hasLevels, hasDays }: RowOptions)
   if (entry.id === chosen) line.classList.add('log-chosen');
   const time = document.createElement('a');
   time.className = 'log-time';
-  time.href = lineAddress(entry.id);
+  time.href = lineAddress(entry.id, keys);
   const day = hasDays && entry.timestamp ? dayTime(Date.parse(entry.timestamp)).slice(0, -'hh:mm'.length) : '';
   time.textContent = day.padStart(hasDays ? 'dd Mmm '.length : 0) + clock(entry.timestamp);
   time.title = `${dateTime(entry.timestamp)}: link to this line`;

@@ -1,5 +1,8 @@
 // Contents of media in memory: loaded in requests of many, those in sight first; decoded images are kept, too.
 import { contents, type Media } from '../calls/media';
+import { subscribe } from '../events';
+import { ApiError } from '../http';
+import { Refresher } from '../live';
 
 const MAX_BYTES = 256 << 20; // of contents
 const MAX_PIXELS = 48 << 20; // of decoded images: 4 bytes each
@@ -65,6 +68,9 @@ export class Contents {
   private later: readonly Media[] = [];
   private running = false;
   private closed = false;
+  // One request at a time: wishes change while the slider moves.
+  private readonly loader = new Refresher(() => this.run(), 0);
+  private readonly unsubscribe = subscribe((change) => change === 'everything' && this.loader.request());
   private told = false;
   private count = 0; // of arrivals
   private side = Infinity;
@@ -110,7 +116,7 @@ export class Contents {
     this.wanted = now;
     this.later = later;
     this.decodeAhead();
-    void this.run();
+    this.loader.request();
   }
 
   // Decodes the nearest images again that were dropped, as far as memory allows.
@@ -121,6 +127,8 @@ export class Contents {
   }
   close(): void {
     this.closed = true;
+    this.unsubscribe();
+    this.loader.close();
   }
 
   private isMissing = ({ digest, kind }: Media): boolean => kind !== 'KIND_FILE' && !this.bytes.has(digest) && !this.failed.has(digest);
@@ -142,26 +150,35 @@ export class Contents {
     return first.length > 0 || this.bytes.full() ? first : take(this.later);
   }
 
-  // One request at a time: wishes change while the slider moves.
   private async run(): Promise<void> {
-    if (this.running) return;
     this.running = true;
-    for (let batch = this.next(); batch.length > 0 && !this.closed; batch = this.next()) {
-      try {
-        const found = await contents(batch);
-        found.forEach((content, at) => {
-          const digest = batch[at]?.digest;
-          if (digest === undefined) return;
-          this.bytes.set(digest, content, content.length);
-          if (batch[at]?.kind === 'KIND_IMAGE') this.decode(digest);
-        });
-      } catch (cause) {
-        for (const { digest } of batch) this.failed.set(digest, cause instanceof Error ? cause.message : String(cause));
-      }
+    let answers = true;
+    for (let batch = this.next(); batch.length > 0 && answers && !this.closed; batch = this.next()) {
+      answers = await this.load(batch);
       this.arrived();
     }
     this.running = false;
     this.arrived();
+  }
+
+  // Loads the contents of entries. Those of a request that fails are requested one by one. Returns false if the master
+  // does not answer.
+  private async load(batch: readonly Media[]): Promise<boolean> {
+    try {
+      const found = await contents(batch);
+      found.forEach((content, at) => {
+        const digest = batch[at]?.digest;
+        if (digest === undefined) return;
+        this.bytes.set(digest, content, content.length);
+        if (batch[at]?.kind === 'KIND_IMAGE') this.decode(digest);
+      });
+    } catch (cause) {
+      if (cause instanceof ApiError && (cause.status === 0 || cause.status > 500)) return false;
+      if (batch.length > 1) {
+        for (const one of batch) if (this.closed || !(await this.load([one]))) return false;
+      } else if (batch[0]) this.failed.set(batch[0].digest, cause instanceof Error ? cause.message : String(cause));
+    }
+    return true;
   }
 
   private decode(digest: string): void {

@@ -35,7 +35,7 @@ function useTrialNames(agents: readonly Agent[]): TrialNames {
     },
     () => false,
   );
-  const names = new Map((unfinished.data ?? []).map(({ id, name }) => [id, name]));
+  const names = new Map((unfinished.data?.all ?? []).map(({ id, name }) => [id, name]));
   return new Map(
     trials.flatMap((id): [number, string][] => {
       const name = names.get(experimentOf.get(id) ?? 0);

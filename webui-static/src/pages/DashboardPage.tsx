@@ -8,7 +8,7 @@ import { ErrorNote, StateBadge } from '../components/notes';
 import { metricFormat, RunningCards, type MetricFormat } from '../components/RunningCards';
 import { Time } from '../components/Time';
 import { errorLine } from '../failure';
-import { isEnded } from '../format';
+import { isEnded, lengthText } from '../format';
 import { useLive } from '../live';
 import { user } from '../session';
 import { onPhone } from '../phone';
@@ -69,6 +69,8 @@ interface ListProps {
   title: string;
   id: string;
   all: Experiment[];
+  isCut: boolean; // there are more
+  more?: string; // address of all
   none: string;
   format: MetricFormat;
   reasons?: ReadonlyMap<number, string> | undefined;
@@ -80,12 +82,12 @@ function Moment({ one }: { one: Experiment }) {
   return <Time verb={one.state === 'STATE_ERROR' ? 'failed' : 'ended'} at={one.endTime} />;
 }
 
-function List({ title, id, all, none, format, reasons }: ListProps) {
+function List({ title, id, all, isCut, more, none, format, reasons }: ListProps) {
   return (
     <section aria-labelledby={id} class="card">
       <div class="section-head">
         <h2 id={id}>{title}</h2>
-        <span class="quiet">{all.length > 0 && all.length}</span>
+        <span class="quiet">{all.length > 0 && lengthText(all.length, isCut)}</span>
       </div>
       {all.length === 0 && <p class="quiet">{none}</p>}
       <ul class="plain-list lines">
@@ -112,6 +114,7 @@ function List({ title, id, all, none, format, reasons }: ListProps) {
           </li>
         ))}
       </ul>
+      {isCut && more && <a href={more}>All in the queue</a>}
     </section>
   );
 }
@@ -123,11 +126,11 @@ export function DashboardPage() {
   const agents = useAgents();
   const unfinished = useUnfinished();
   const lately = useLately();
-  const running = unfinished.data ?? [];
+  const { all: running = [], isCut = false, isRunningCut = false } = unfinished.data ?? {};
   const unpaused = running.filter((one) => one.state !== 'STATE_PAUSED');
-  const ended = lately.data ?? [];
+  const ended = lately.data?.all ?? [];
   const needing = useNeeding(user.value?.username ?? '');
-  const reasons = useReasons(needing.data ?? []);
+  const reasons = useReasons(needing.data?.all ?? []);
   const error = agents.error ?? unfinished.error ?? lately.error ?? needing.error;
   if (!unfinished.data || !lately.data) {
     return error ? <ErrorNote error={error} retry={unfinished.reload} /> : <p role="status">Loading…</p>;
@@ -135,12 +138,12 @@ export function DashboardPage() {
   if (running.length === 0 && ended.length === 0) return <FirstExperiment />;
   // An experiment is in one list only. The three are reloaded at different times, so the lists with the end and the
   // pause of an experiment are newer than the one of those that run.
-  const needed = needing.data ?? [];
+  const needed = needing.data?.all ?? [];
   const elsewhere = new Set([...needed, ...ended].map(({ id }) => id));
   const current = unpaused.filter(({ id }) => !elsewhere.has(id));
   const format = metricFormat([...running, ...ended, ...needed]);
   const needs = (
-    <List format={format} title="Needs attention" id="needs-title" all={needed} reasons={reasons} none="No failed or paused experiments of yours this week." />
+    <List format={format} title="Needs attention" id="needs-title" all={needed} isCut={(needing.data?.total ?? 0) > needed.length} reasons={reasons} none="No failed or paused experiments of yours this week." />
   );
   // A phone shows them first; beside the other lists there is no room.
   const needsFirst = onPhone() && needed.length > 0;
@@ -155,13 +158,15 @@ export function DashboardPage() {
           <SlotStrip />
         </div>
       )}
-      <RunningCards format={format} all={current.filter((one) => !waits(one))} />
+      <RunningCards format={format} all={current.filter((one) => !waits(one))} isCut={isRunningCut} />
       <div class="dashboard">
         <div>
           {!needsFirst && needs}
-          {current.some(waits) && <List format={format} title="Waiting for slots" id="waiting-title" all={current.filter(waits)} none="" />}
+          {current.some(waits) && (
+            <List format={format} title="Waiting for slots" id="waiting-title" all={current.filter(waits)} isCut={isCut} more={`${paths.cluster}?tab=queue`} none="" />
+          )}
         </div>
-        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needed.some((one) => one.id === id))} none="Nothing has finished yet." />
+        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needed.some((one) => one.id === id))} isCut={lately.data.total > ended.length} none="Nothing has finished yet." />
       </div>
     </>
   );

@@ -20,7 +20,8 @@ import type { Props as NotesProps } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
-import { bytes, counted, digits, duration, grouped, isEnded, progressOf, remaining, roughly, span } from '../format';
+import { failedTrial } from '../failure';
+import { bytes, counted, digits, duration, grouped, isEnded, progressOf, roughly, span } from '../format';
 import type { ProfilerProps } from '../charts/Profiler';
 import { withEvent } from '../events';
 import { useLive, type Live } from '../live';
@@ -31,12 +32,12 @@ import { NotFoundPage } from '../components/NotFoundPage';
 import { PageHead } from './PageHead';
 import { isHalving } from '../workbench/runs';
 import { useTrialRuns } from '../workbench/sources';
-import { trialsText } from '../workbench/target';
+import { timeLeft, trialsText } from '../workbench/target';
 import { readView } from '../workbench/view';
 import { Workbench } from '../workbench/Workbench';
 import { smallerIsBetter } from './ExperimentsPage';
 import type { ComponentChildren } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 
 const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
 const MarkdownNotes = later<NotesProps>(async () => (await import('./more')).MarkdownNotes);
@@ -67,10 +68,12 @@ function BestCheckpoint({ one }: { one: Experiment }) {
 }
 
 // Facts beside the title: progress, best metric with its trial, time left, checkpoint; then the origin.
-// `ran`: seconds of its only trial with slots; 0 for several trials, and before the end.
-function Summary({ one, ran, now }: { one: Experiment; ran: number; now: number }) {
+function Summary({ one, trials, now }: { one: Experiment; trials: readonly Trial[]; now: number }) {
   const progress = progressOf(one);
-  const left = one.state === 'STATE_RUNNING' ? remaining(progress, one.startTime, now) : undefined;
+  const left = timeLeft(one, trials);
+  const [only] = trials;
+  // Seconds with slots of the only trial, after the end.
+  const ran = only && trials.length === 1 && isEnded(one.state) ? only.wallClockTime : 0;
   return (
     <>
       <StateBadge state={one.state} progress={progress} />
@@ -92,9 +95,9 @@ function Summary({ one, ran, now }: { one: Experiment; ran: number; now: number 
             <span class="quiet">ran</span> {duration(ran)}
           </span>
         ) : (
-          <>
+          <span title="since submission">
             <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
-          </>
+          </span>
         )}
         {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}
       </span>
@@ -124,7 +127,7 @@ const pathTo = (one: Experiment): [string, string][] =>
       ]
     : [[paths.experiments, 'Experiments']];
 
-function Head({ one, ran, reload, brief }: { one: Experiment; ran: number; reload: () => void; brief: boolean }) {
+function Head({ one, trials, reload, brief }: { one: Experiment; trials: readonly Trial[]; reload: () => void; brief: boolean }) {
   const now = useNow(!isEnded(one.state));
   const name = one.name || `Experiment ${one.id}`;
   return (
@@ -135,7 +138,7 @@ function Head({ one, ran, reload, brief }: { one: Experiment; ran: number; reloa
         title={name}
         hover={one.description ? `${name}\n${one.description}` : name}
         brief={brief}
-        facts={<Summary one={one} ran={ran} now={now} />}
+        facts={<Summary one={one} trials={trials} now={now} />}
         labels={one.labels}
       >
         <Actions experiment={one} reload={reload} />
@@ -233,13 +236,13 @@ function Trials({ one, trials }: { one: Experiment; trials: Trial[] }) {
   );
 }
 
-// The contents of a tab for one trial: the chosen one, or else the best one.
+// The contents of a tab for one trial: the chosen one, or else the failed or the best one, which stays while the tab is read.
 function OfTrial({ one, trials, children }: { one: Experiment; trials: Trial[]; children: (trial: Trial) => ComponentChildren }) {
   const { query, setQuery } = useQuery();
-  const chosen =
-    trials.find((trial) => trial.id === Number(query.trial)) ??
-    trials.find((trial) => trial.id === one.bestTrialId) ??
-    trials[0];
+  const first = useRef<number>();
+  const withId = (id: number | null | undefined): Trial | undefined => trials.find((trial) => trial.id === id);
+  first.current ??= (failedTrial(one, trials) ?? withId(one.bestTrialId) ?? trials[0])?.id;
+  const chosen = withId(Number(query.trial)) ?? withId(first.current);
   if (!chosen) return <Empty icon="experiments" title="No trials yet">The search creates them when it starts.</Empty>;
   return (
     <>
@@ -288,18 +291,20 @@ export function ExperimentPage({ id }: { id: number }) {
     );
   }
   const list = trials.data ?? [];
-  const failed = list.find((trial) => trial.state === 'STATE_ERROR' && trial.exitReason !== '');
+  const failed = failedTrial(one, list);
   const tab = currentTab(TABS, query.tab);
   return (
     <>
-      <Head one={one} ran={list.length === 1 && isEnded(one.state) ? (list[0]?.wallClockTime ?? 0) : 0} reload={experiment.reload} brief={tab !== 'Trials'} />
-      {one.state === 'STATE_ERROR' && failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} atLog={tab === 'Log'} />}
+      <Head one={one} trials={list} reload={experiment.reload} brief={tab !== 'Trials'} />
+      {failed && <Failure trial={failed.id} reason={failed.exitReason} brief={tab !== 'Trials'} atLog={tab === 'Log'} />}
       <ErrorNote error={experiment.error ?? trials.error} retry={experiment.reload} />
       <Tabs names={TABS} current={tab} />
       {tab === 'Trials' && trials.data && <Trials one={one} trials={list} />}
       {tab === 'Log' && trials.data && (
         <OfTrial one={one} trials={list}>
-          {(trial) => <LogView of={`trials/${trial.id}`} name={`trial ${trial.id}`} taskId={trial.taskId} ended={isEnded(trial.state)} />}
+          {(trial) => (
+            <LogView of={`trials/${trial.id}`} name={`trial ${trial.id}`} taskId={trial.taskId} ended={isEnded(trial.state)} keys={{ trial: String(trial.id) }} />
+          )}
         </OfTrial>
       )}
       {tab === 'Profiler' && trials.data && (

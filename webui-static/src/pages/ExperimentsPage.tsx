@@ -8,12 +8,13 @@ import { useQuery, useTitle } from '../address';
 import { BulkActions } from '../components/BulkActions';
 import { Copy } from '../components/Copy';
 import { Icon } from '../components/Icon';
+import { Loaded } from '../components/Loaded';
 import { useLive } from '../live';
 import type { Experiment } from '../wire';
 import type { Run } from '../workbench/runs';
 import { withRows } from '../workbench/selection';
 import { useExperimentRuns } from '../workbench/sources';
-import { readView, writeView } from '../workbench/view';
+import { readView, toSearch, writeView } from '../workbench/view';
 import { Workbench, type Objective } from '../workbench/Workbench';
 
 export const FirstExperiment = () => (
@@ -41,6 +42,32 @@ function useObjective(runs: readonly Run[]): Objective | undefined {
   return name === undefined ? undefined : { metric: name, smallerIsBetter: smallerIsBetter(live.data) };
 }
 
+// A list without experiments that are not archived. `empty` is shown when there are no others either.
+function NoneShown({ projectId, empty }: { projectId: number; empty: ComponentChildren }) {
+  const { setQuery } = useQuery();
+  const live = useLive(
+    `archived ${projectId}`,
+    async (signal) => (await api.searchExperiments({ ...toSearch(undefined, { sorts: [], archived: true }), projectId }, 0, 1, signal)).pagination.total,
+    (change) => change === 'everything',
+  );
+  return (
+    <Loaded live={live}>
+      {(total) =>
+        total === 0 ? (
+          empty
+        ) : (
+          <div class="empty">
+            <p>{total === 1 ? 'The only experiment here is archived.' : `All ${grouped(total)} experiments here are archived.`}</p>
+            <button type="button" onClick={() => setQuery(writeView({ archived: true }))}>
+              Show archived
+            </button>
+          </div>
+        )
+      }
+    </Loaded>
+  );
+}
+
 // The experiments of a project, or of all (0). `empty` is shown when there are none.
 export function ExperimentList({ projectId, empty }: { projectId: number; empty: ComponentChildren }) {
   const { query, setQuery } = useQuery();
@@ -52,7 +79,7 @@ export function ExperimentList({ projectId, empty }: { projectId: number; empty:
     chosen.value = withRows(chosen.value, rows.loaded());
   });
   const objective = useObjective(rows.loaded().slice(0, 50));
-  if (rows.total === 0 && view.text === '' && !view.archived && !rows.error) return <>{empty}</>;
+  if (rows.total === 0 && view.text === '' && !view.archived && !rows.error) return <NoneShown projectId={projectId} empty={empty} />;
   return (
     <Workbench
       kind="experiment"

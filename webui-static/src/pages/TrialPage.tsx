@@ -57,11 +57,12 @@ const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profi
 
 function Head({ trial, experiment, brief, atLog }: { trial: Trial; experiment: Experiment | undefined; brief: boolean; atLog: boolean }) {
   const now = useNow(!isEnded(trial.state));
+  const whole = span(trial.startTime, trial.endTime, now);
+  const hasRun = isEnded(trial.state) && trial.wallClockTime > 0;
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
-    ['elapsed', span(trial.startTime, trial.endTime, now)],
+    hasRun ? ['ran', <span title={`${whole} from creation to end`}>{duration(trial.wallClockTime)}</span>] : ['elapsed', <span title="since its creation">{whole}</span>],
     ['batches', grouped(trial.totalBatchesProcessed)],
-    ['ran', trial.wallClockTime > 0 ? duration(trial.wallClockTime) : ''],
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],
     ['run', trial.run > 1 ? trial.run : ''],

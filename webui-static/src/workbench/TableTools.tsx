@@ -3,7 +3,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { savedViews, saveViews, type SavedView } from '../calls/views';
+import { savedViews, saveViews, withView } from '../calls/views';
 import { useClosing } from '../closing';
 import { ErrorNote } from '../components/notes';
 import { useLive } from '../live';
@@ -141,15 +141,15 @@ function SavedViews() {
   const live = useLive('views', savedViews, () => false);
   const { error, run } = useWork();
   const all = live.data ?? [];
-  const store = async (next: SavedView[]): Promise<void> => {
-    if (await run(() => saveViews(next))) live.reload();
+  // Other pages may have saved views since these were read.
+  const store = async (view: string, query?: string): Promise<void> => {
+    if (await run(async () => saveViews(withView(await savedViews(), view, query)))) live.reload();
   };
   const save = (event: Event): void => {
     event.preventDefault();
     const text = name.current?.value.trim() ?? '';
-    if (text === '' || !live.data) return;
-    const own = { name: text, query: location.search.replace(/^\?/, '') };
-    void store([...all.filter((view) => view.name !== text), own]);
+    if (text === '') return;
+    void store(text, location.search.replace(/^\?/, ''));
     if (name.current) name.current.value = '';
   };
   return (
@@ -166,7 +166,7 @@ function SavedViews() {
                 type="button"
                 class="plain"
                 aria-label={`Remove the view ${view.name}`}
-                onClick={() => void store(all.filter((other) => other !== view))}
+                onClick={() => void store(view.name)}
               >
                 Remove
               </button>

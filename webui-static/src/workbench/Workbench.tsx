@@ -20,7 +20,7 @@ import { RunTable } from './RunTable';
 import { useColorOf } from './runColors';
 import type { RunSource } from './sources';
 import { isSearch, valueOf, type Run, type RunKind } from './runs';
-import { MAX_DRAWN, withRows } from './selection';
+import { flipDrawn, MAX_DRAWN, withRows } from './selection';
 import { columnsOf, keysOf, useRows, type ViewRows } from './tableView';
 import { TableTools } from './TableTools';
 import { TrialActions } from './TrialActions';
@@ -212,11 +212,7 @@ interface TableProps extends Shared {
 function TableSide(props: TableProps) {
   const { kind, source, objective, none, view, change, rows } = props;
   const isEmpty = source.rows.total === 0;
-  const draw = (run: Run): void => {
-    const ids = new Set(rows.drawn.map(({ id }) => id));
-    if (!ids.delete(run.id)) ids.add(run.id);
-    change({ drawn: [...ids] });
-  };
+  const draw = (run: Run): void => change({ drawn: flipDrawn(view.drawn, rows.drawn, run.id) });
   return (
     <div class="workbench-table">
       {source.mistake ? null : isEmpty && source.top.length === 0 ? (

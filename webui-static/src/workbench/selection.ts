@@ -47,6 +47,19 @@ export function drawnRuns(rows: readonly Run[], chosen: readonly number[] | unde
   return rows.filter(({ id }) => wanted.has(id)).slice(0, MAX_DRAWN);
 }
 
+// The ids of the drawn runs after one was shown or hidden. Those of the address stay, also if their rows are not loaded.
+export function flipDrawn(chosen: readonly number[] | undefined, drawn: readonly Run[], id: number): number[] {
+  const ids = new Set(chosen ?? drawn.map((run) => run.id));
+  if (!ids.delete(id)) ids.add(id);
+  return [...ids];
+}
+
+// The chosen ids without a loaded row.
+export function outside(chosen: readonly number[] = [], rows: readonly Run[]): number[] {
+  const known = new Set(chosen.length > 0 ? rows.map(({ id }) => id) : []);
+  return chosen.filter((id) => !known.has(id)).slice(0, MAX_DRAWN);
+}
+
 // The selected runs as the rows show them now: the actions offered depend on their states.
 export function withRows(chosen: ReadonlyMap<number, Run>, rows: readonly Run[]): ReadonlyMap<number, Run> {
   if (chosen.size === 0) return chosen;

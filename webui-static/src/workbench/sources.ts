@@ -1,6 +1,6 @@
 // Where the rows of a run table come from: the master's search for experiments, the loaded trials of an experiment.
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useReducer } from 'preact/hooks';
+import { useEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 import * as api from '../api';
 import { withEvent, type ServerEvent } from '../events';
 import type { Stage } from '../charts/search';
@@ -11,6 +11,7 @@ import { available, column } from './columns';
 import { takeFirstRows } from './firstRows';
 import { isFiner, matcher, parse, type Known, type Query } from './query';
 import { inOrder, ofExperiment, ofTrial, openKeys, valueOf, type Run, type RunKind } from './runs';
+import { outside } from './selection';
 import { keepsOrder, toSearch, withIds, type View } from './view';
 
 export interface RunSource {
@@ -21,6 +22,7 @@ export interface RunSource {
   mistake: boolean; // the query cannot be read, so there are no rows
   grouped: Run[] | undefined; // the rows to group
   top: Run[]; // those that stay above the others, also if the query does not find them
+  beyond: Run[]; // drawn ones that the query finds, beyond the loaded rows
   cut: number | undefined; // rows that were loaded, if the master has more than are loaded at once
 }
 
@@ -85,16 +87,19 @@ class Names {
   }
 }
 
-// The experiments that stay above the others, in the order of the view.
-function useTop(ids: readonly number[]): Run[] {
-  const search = withIds({ text: '', sort: '', filter: JSON.stringify({ showArchived: true }) }, ids);
+const ANY: api.SearchQuery = { text: '', sort: '', filter: JSON.stringify({ showArchived: true }), projectId: 0 };
+
+// The experiments with these ids that a search finds, in this order. Known ones stay while others are loaded.
+function useByIds(ids: readonly number[], search: api.SearchQuery): Run[] {
   const live = useLive(
-    `top ${ids.join()}`,
-    async (signal) => (ids.length === 0 ? undefined : (await api.searchExperiments({ ...search, projectId: 0 }, 0, ids.length, signal)).experiments.map(ofExperiment)),
-    (change) => change === 'everything' || (isOfRow(change) && ids.includes(change.experimentId ?? 0)),
+    `${ids.join()} of ${JSON.stringify(search)}`,
+    async (signal) => (ids.length === 0 ? undefined : (await api.searchExperiments(withIds(search, ids), 0, ids.length, signal)).experiments.map(ofExperiment)),
+    (change) => ids.length > 0 && (change === 'everything' || (isOfRow(change) && ids.includes(change.experimentId ?? 0))),
     SORTED_GAP_MS,
   );
-  return useMemo(() => ordered(live.data ?? [], ids), [live.data, ids.join()]);
+  const known = useRef<Run[]>([]);
+  if (live.data) known.current = live.data;
+  return useMemo(() => ordered(known.current, ids), [known.current, ids.join()]);
 }
 
 const ordered = (runs: readonly Run[], ids: readonly number[]): Run[] => ids.flatMap((id) => runs.find((run) => run.id === id) ?? []);
@@ -120,7 +125,9 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
   const grouping = view.groups.length > 0;
   const finer = isFiner(query);
   const all = useAll(grouping || finer ? search : undefined, projectId);
-  const top = useTop(view.top);
+  const top = useByIds(view.top, ANY);
+  const isLoaded = rows.total !== undefined && !grouping && !finer;
+  const beyond = useByIds(isLoaded ? outside(view.drawn, [...rows.loaded(), ...top]) : [], { ...search, projectId });
   const grown = names.add(rows.loaded());
   const again = useReducer((count: number) => count + 1, 0)[1];
   useEffect(() => {
@@ -135,6 +142,7 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
     mistake,
     grouped: grouping ? (found ?? []) : undefined,
     top,
+    beyond,
     cut: all.runs && (all.total ?? 0) > all.runs.length ? all.runs.length : undefined,
   };
 }
@@ -184,7 +192,7 @@ export function useRunsInMemory(view: View, runs: readonly Run[]): RunSource {
   const order = JSON.stringify(view.sorts);
   const rows = useMemo(() => inMemory(mistake ? [] : inOrder(runs.filter(matcher(query, valueOf)), view.sorts)), [runs, query, mistake, order]);
   const top = useMemo(() => ordered(runs, view.top), [runs, view.top.join()]);
-  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, top, cut: undefined };
+  return { rows, names, known, query, mistake, grouped: view.groups.length > 0 ? rows.loaded() : undefined, top, beyond: [], cut: undefined };
 }
 
 // The trials of an experiment. `stages`: those of a search by halving, by trial.

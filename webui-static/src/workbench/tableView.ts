@@ -25,7 +25,7 @@ export interface ViewRows {
   items: Paged<Item>; // of the table
   found: readonly Run[]; // by the query, in the order of the table, as far as they are loaded
   top: Run[]; // stay above the others
-  loaded: readonly Run[]; // found ones, after those above that the query does not find
+  loaded: readonly Run[]; // found ones, after those above that the query does not find, and before drawn ones out of sight
   drawn: readonly Run[];
   single: boolean; // there is one run in all
 }
@@ -39,7 +39,8 @@ export function useRows({ source, objective }: WorkbenchProps, view: View, close
   const top = source.top.map((run) => found.find(({ id }) => id === run.id) ?? run);
   // A run that is drawn stays known when it is out of sight.
   const above = top.filter(({ id }) => !found.some((run) => run.id === id));
-  const loaded = above.length > 0 ? [...above, ...found] : found;
+  const { beyond } = source;
+  const loaded = above.length + beyond.length > 0 ? [...above, ...found, ...beyond] : found;
   return {
     groups,
     // Rows that the master has not sent yet are undefined.

@@ -1,5 +1,5 @@
 // How far the trials of a running search have come: their number by state, and the length to which each trains. Pure.
-import { counted, grouped, isEnded } from '../format';
+import { counted, grouped, isEnded, progressOf, restOf } from '../format';
 import type { Experiment, Trial } from '../wire';
 import { at, fullLength } from './runs';
 
@@ -29,6 +29,15 @@ export function targetOf(experiment: Partial<Experiment>, trials: readonly Trial
   const middle = told[Math.floor(told.length / 2)];
   if (full !== undefined && (middle === undefined || isNear(middle, full))) return { batches: full, isEstimated: false };
   return middle !== undefined && told.every((one) => isNear(one, middle)) ? { batches: Number(middle.toPrecision(DIGITS)), isEstimated: true } : undefined;
+}
+
+// The seconds left of an experiment: its running trials share the rest of the work, in seconds with slots, not those in the
+// queue. Undefined while no trial runs or it is too early for an estimate.
+export function timeLeft(experiment: Pick<Experiment, 'state' | 'progress'>, trials: readonly Trial[]): number | undefined {
+  const rest = restOf(progressOf(experiment));
+  const running = trials.filter(({ state }) => state === 'STATE_RUNNING').length;
+  if (rest === undefined || running === 0 || experiment.state !== 'STATE_RUNNING') return undefined;
+  return (trials.reduce((sum, { wallClockTime }) => sum + wallClockTime, 0) * rest) / running;
 }
 
 const short = (batches: number): string => (batches >= LONG && batches % 100 === 0 ? `${grouped(batches / 1000)}k` : grouped(batches));
