@@ -46,16 +46,19 @@ async function furnish() {
 }
 
 // As after some days of work.
-const age = () =>
-  sql("UPDATE experiments SET submitted = submitted - age, ended = ended - age FROM (SELECT id AS of, (21 - id) ^ 2 * interval '7 minutes' AS age FROM experiments) a WHERE id = of AND ended IS NOT NULL");
-
-const press = (name) => page.getByRole('button', { name }).first().click();
+function age() {
+  const ended = "FROM (SELECT id AS of, (21 - id) ^ 2 * interval '7 minutes' AS age FROM experiments WHERE ended IS NOT NULL) a WHERE";
+  sql(`UPDATE checkpoints c SET reported = reported - age FROM trials t, (SELECT id AS of, (21 - id) ^ 2 * interval '7 minutes' AS age FROM experiments WHERE ended IS NOT NULL) a
+    WHERE t.id = c.trial_id AND of = t.experiment_id`);
+  sql(`UPDATE trials SET started = started - age, ended = ended - age ${ended} of = experiment_id`);
+  sql(`UPDATE experiments SET submitted = submitted - age, ended = ended - age ${ended} of = id`);
+}
 
 // Page: address, and what is done before the picture is taken.
 const PAGES = {
   dashboard: () => [''],
   list: () => ['experiments'],
-  grouped: () => ['experiments?group=labels'],
+  grouped: () => ['experiments?group=tags'],
   compare: () => ['experiments?q=id+in+(1,2,3,4,5)&drawn=1,2,3,4,5&panels=compare'],
   single: () => [`experiments/${SINGLE}`],
   search: () => [`experiments/${SEARCH}`],
@@ -94,7 +97,7 @@ const PAGES = {
   webhooks: () => ['webhooks'],
   settings: () => ['settings'],
   palette: () => ['experiments', () => page.keyboard.press('Control+k')],
-  actions: () => [`experiments/${RUNNING}`, () => press('More')],
+  actions: () => [`experiments/${RUNNING}`, () => page.getByLabel('More actions').click()],
 };
 
 // Charts are drawn once their points are there, and fonts once loaded.

@@ -433,6 +433,9 @@ std::string object_text(const Access& access, const pb::Message& request) {
     for (const std::string& id : object_ids(rule, request))
       parts.push_back(noun + (noun.empty() ? "" : " ") + id);
   }
+  // A change that was only checked is none.
+  const pb::FieldDescriptor* const check = request.GetDescriptor()->FindFieldByName("validate_only");
+  if (check != nullptr && request.GetReflection()->GetBool(request, check)) parts.emplace_back("check only");
   return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 

@@ -465,6 +465,12 @@ TEST_CASE("changes and refusals are in the audit log, reads are not") {
         "ada UserService/PatchUser user 1 OK");
 }
 
+TEST_CASE("the audit log tells a check from a change") {
+  Lab lab;
+  (void)lab.call_as("admin", {"ExperimentService/ContinueExperiment", {}, "id: 1 validate_only: true"});
+  CHECK(lab.database.value("SELECT object FROM audit") == "experiment 1, check only");
+}
+
 TEST_CASE("the audit log names what a call has created") {
   Lab lab;
   const Answer made =

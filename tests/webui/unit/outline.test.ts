@@ -40,6 +40,8 @@ test('an audited action is a sentence with its user, verb and object', () => {
   assert.equal(of('ExperimentService/KillExperiment', 'experiment 14'), 'admin killed experiment 14');
   assert.equal(of('ExperimentService/UploadExperiment', 'experiment 3'), 'admin submitted experiment 3');
   assert.equal(of('ExperimentService/CreateExperiment', ''), 'admin checked a configuration');
+  assert.equal(of('ExperimentService/CreateExperiment', 'check only'), 'admin checked a configuration');
+  assert.equal(of('ExperimentService/ContinueExperiment', 'experiment 2, check only'), 'admin checked a configuration for experiment 2');
   assert.equal(of('JobService/UpdateJobQueue', ''), 'admin updated the job queue');
   assert.equal(of('ClusterService/DisableSlot', 'vm, 0'), 'admin disabled slot 0 of agent vm');
   assert.equal(of('ClusterService/DisableSlot', 'vm'), 'admin disabled a slot of agent vm');

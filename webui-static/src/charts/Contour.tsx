@@ -13,6 +13,7 @@ import { ticks } from './ticks';
 const HEIGHT = 296;
 const LEAST_SIDE = 40; // left of the plot
 const SIGN = 7; // width of a digit of the ticks
+const NOTE_WIDTH = 190; // of the notes beside the key
 // Below the plot are the ticks, the name of the axis and the key of the colors, above it the name of the other axis.
 const TOP = 24;
 const BOTTOM = 76;
@@ -97,7 +98,7 @@ function levelTexts(all: readonly number[]): string[] {
 }
 
 // The colors from the lowest to the highest values, with the levels between them.
-function Key({ name, all, smallerIsBetter, left, hasBlanks }: { name: string; all: readonly number[]; smallerIsBetter: boolean; left: number; hasBlanks: boolean }) {
+function Key({ name, all, smallerIsBetter, left, notes }: { name: string; all: readonly number[]; smallerIsBetter: boolean; left: number; notes: readonly string[] }) {
   const texts = levelTexts(all);
   const y = HEIGHT - 28;
   return (
@@ -105,14 +106,11 @@ function Key({ name, all, smallerIsBetter, left, hasBlanks }: { name: string; al
       <text class="axis-name" x={left - 8} y={y + KEY_HEIGHT} text-anchor="end">
         {name}
       </text>
-      <text class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT}>
-        a fifth of the trials in each
-      </text>
-      {hasBlanks && (
-        <text class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT + 13}>
-          blank: no trial nearby
+      {notes.map((note, at) => (
+        <text key={note} class="axis-name" x={left + (all.length + 1) * KEY_WIDTH + 8} y={y + KEY_HEIGHT + 13 * at}>
+          {note}
         </text>
-      )}
+      ))}
       {Array.from({ length: all.length + 1 }, (_, at) => (
         <rect key={at} class={`contour key shade-${smallerIsBetter ? at : all.length - at}`} x={left + at * KEY_WIDTH} y={y} width={KEY_WIDTH} height={KEY_HEIGHT} />
       ))}
@@ -142,6 +140,9 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
   const along = (part: number): number => side + part * (width - side - 12);
   const up = (part: number): number => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
   const cells = bands(values, all, smallerIsBetter, along, up);
+  const left = Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2);
+  const notes = ['a fifth of the trials in each', ...(unknown.length > 0 ? ['blank: no trial nearby'] : [])];
+  const hasRoom = left + (all.length + 1) * KEY_WIDTH + NOTE_WIDTH <= width;
   return (
     <div ref={host}>
       <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
@@ -174,9 +175,10 @@ export function Contour({ trials, x, y, name, smallerIsBetter }: Props) {
         <text class="axis-name" x={(side + width) / 2} y={HEIGHT - BOTTOM + 32} text-anchor="middle">
           {nameOf(x)}
         </text>
-        <Key name={name} all={all} smallerIsBetter={smallerIsBetter} left={Math.max(0, (side + width - KEY_WIDTH * (all.length + 1)) / 2)} hasBlanks={unknown.length > 0} />
+        <Key name={name} all={all} smallerIsBetter={smallerIsBetter} left={left} notes={hasRoom ? notes : []} />
         <Dots all={scored} painting={painting} along={along} up={up} />
       </svg>
+      {!hasRoom && <p class="quiet">{notes.join('; ')}</p>}
     </div>
   );
 }

@@ -385,7 +385,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
   if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
   const bracketed = plan.data.brackets.length > 0;
   // Stages compare trials at the same length; without them time tells how the search went on.
-  const over = OVER.find((one) => one === query.over) ?? (bracketed ? 'length' : 'time');
+  const over = OVER.find((one) => one === query.over) ?? 'length';
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
   const lines = linesOf(trials, live.data ?? [], timeMetric, metricName);
   const pointsOf = ({ id }: Trial): Report[] => lines.get(id)?.points ?? [];
@@ -430,6 +430,8 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
 }
 
 function StageTable({ all, unit, bracketed }: { all: Lane[]; unit: string; bracketed: boolean }) {
+  // All trials end at one length.
+  if (!bracketed && all.every((lane) => lane.rungs.length === 1)) return null;
   if (all.every((lane) => lane.rungs.length === 0)) return <p class="quiet">No trial has ended yet; stages show where trials end.</p>;
   return (
     <div class="table-frame stages" role="region" aria-label="Stages" tabIndex={0}>

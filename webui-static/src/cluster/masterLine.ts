@@ -87,14 +87,15 @@ const SENTENCES: Readonly<Record<string, string>> = {
 function audited(fields: ReadonlyMap<string, string>): MasterText {
   const field = (name: string): string => fields.get(name) ?? '';
   const [, verb = '', rest = ''] = /^(?:.*\/)?([A-Z][a-z]*)(.*)$/.exec(field('action')) ?? ['', '', field('action')];
-  const object = objectOf(wordsOf(rest), field('object'));
-  // A configuration that was only checked creates no object.
-  const isCheck = verb === 'Create' && rest === 'Experiment' && field('object') === '';
+  const [, of = '', only] = /^(.*?)(?:, )?(check only)?$/.exec(field('object')) ?? [];
+  const object = objectOf(wordsOf(rest), of);
+  // Earlier releases named no object of a check.
+  const isCheck = only !== undefined || (verb === 'Create' && rest === 'Experiment' && of === '');
   const subject = field('user') || (verb === 'Join' ? field('object') : 'someone');
   const isRefused = field('outcome') !== 'OK' && field('outcome') !== '';
   const outcome = isRefused ? `: ${wordsOf(field('outcome'))}` : '';
   const verbs = isRefused ? `tried to ${present(verb)}` : past(verb);
-  const check = isRefused ? 'sent a configuration that was refused' : 'checked a configuration';
+  const check = (isRefused ? 'sent a configuration that was refused' : 'checked a configuration') + (of === '' ? '' : ` for ${of}`);
   const sentence = isRefused ? undefined : SENTENCES[field('action')];
   const what = isCheck ? check : (sentence ?? `${verbs} ${object}`.trim());
   const from = LOCAL.test(field('address')) || field('address') === '' ? '' : ` from ${field('address')}`;

@@ -1,5 +1,7 @@
 // Configuration editor: a text field with line numbers above a layer with colors; mistakes are marked at their lines and listed below.
-import { useEffect, useRef } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { onPhone } from '../phone';
 import { lineOf } from '../yaml';
 import { YamlText } from './Yaml';
 import type { Problem } from '../wire';
@@ -35,6 +37,22 @@ const Problems = ({ placed, go }: { placed: readonly Problem[]; go: (line: numbe
   </ul>
 );
 
+interface LinesProps {
+  host: RefObject<HTMLPreElement>;
+  of: 'numbers' | 'marks';
+  count: number;
+  bad: ReadonlySet<number>;
+}
+
+// A layer with an element for each line: its number, or the mark of a mistake.
+const Lines = ({ host, of, count, bad }: LinesProps) => (
+  <pre ref={host} class={`editor-${of}`} aria-hidden="true">
+    {Array.from({ length: count }, (_, at) => (
+      <span key={at} class={!bad.has(at + 1) ? '' : of === 'numbers' ? 'editor-bad' : 'editor-mark'}>{of === 'numbers' ? `${at + 1}\n` : '\n'}</span>
+    ))}
+  </pre>
+);
+
 export function ConfigEditor({ label, text, start, problems, change, submit }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const numbers = useRef<HTMLPreElement>(null);
@@ -45,6 +63,13 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
     field.current?.focus({ preventScroll: true });
     field.current?.setSelectionRange(start, start);
   }, []);
+  // A phone has no room for long lines: they wrap, without numbers, and the editor is as high as its text.
+  const wraps = onPhone();
+  useLayoutEffect(() => {
+    if (!wraps || !field.current) return;
+    field.current.style.height = 'auto';
+    field.current.style.height = `${field.current.scrollHeight}px`;
+  }, [text, wraps]);
   // A mistake without a line is in a merged configuration or a missing field.
   const placed = problems
     .map((one) => ({ ...one, line: one.line > 0 ? one.line : lineOf(text, one.path) }))
@@ -68,18 +93,10 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
   };
   return (
     <>
-      <div class="editor">
-        <pre ref={numbers} class="editor-numbers" aria-hidden="true">
-          {Array.from({ length: lines }, (_, at) => (
-            <span key={at} class={bad.has(at + 1) ? 'editor-bad' : ''}>{`${at + 1}\n`}</span>
-          ))}
-        </pre>
+      <div class={wraps ? 'editor wraps' : 'editor'}>
+        {!wraps && <Lines host={numbers} of="numbers" count={lines} bad={bad} />}
         <div class="editor-text">
-          <pre ref={marks} class="editor-marks" aria-hidden="true">
-            {Array.from({ length: lines }, (_, at) => (
-              <span key={at} class={bad.has(at + 1) ? 'editor-mark' : ''}>{'\n'}</span>
-            ))}
-          </pre>
+          {!wraps && <Lines host={marks} of="marks" count={lines} bad={bad} />}
           {isColored && (
             <pre ref={colors} class="editor-colors" aria-hidden="true">
               <YamlText text={text} />
@@ -92,7 +109,7 @@ export function ConfigEditor({ label, text, start, problems, change, submit }: P
             aria-invalid={problems.length > 0}
             aria-describedby={problems.length > 0 ? 'problems' : undefined}
             spellcheck={false}
-            wrap="off"
+            wrap={wraps ? 'soft' : 'off'}
             rows={Math.min(32, Math.max(8, lines + 1))}
             value={text}
             onInput={(e) => change(e.currentTarget.value)}

@@ -87,7 +87,7 @@ function useFound(text: string): { entries: Entry[]; isPending: boolean } {
       // The palette works without these entries; the page shows a lost connection.
       const asked = [modelsWith, experimentsWith].map((ask) => ask(text.trim(), abort.signal).catch(() => []));
       void Promise.all(asked).then((all) => abort.signal.aborted || (state.value = { text, entries: all.flat() }));
-    }, REST_MS);
+    }, text === '' ? 0 : REST_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
@@ -103,7 +103,8 @@ function Finder({ close }: { close: () => void }) {
   const { entries: ofMaster, isPending } = useFound(text.value);
   const opensFirst = useRef(false); // once the answer arrives
   const list = useRef<HTMLUListElement>(null);
-  const all = [...byNumber(text.value), ...found(text.value, [...ofPage(path), ...PAGES]), ...ofMaster, ...found(text.value, ACTIONS)];
+  const pages = found(text.value, PAGES);
+  const all = [...byNumber(text.value), ...found(text.value, ofPage(path)), ...(text.value === '' ? [...ofMaster, ...pages] : [...pages, ...ofMaster]), ...found(text.value, ACTIONS)];
   const current = Math.min(at.value, all.length - 1);
   const open = (entry: Entry | undefined): void => {
     if (!entry) return;
@@ -132,7 +133,7 @@ function Finder({ close }: { close: () => void }) {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={all.length > 0 ? `palette-${current}` : undefined}
-        placeholder="Experiment, trial number, model, page or action"
+        placeholder="Name, number, page or action"
         autoComplete="off"
         spellcheck={false}
         onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0), (opensFirst.current = false))}

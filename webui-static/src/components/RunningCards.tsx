@@ -2,12 +2,12 @@
 import * as api from '../api';
 import { paths } from '../address';
 import { leftByPace } from '../charts/spent';
-import { isEnded, lengthText, metricColumn, progressOf, roughly, span } from '../format';
+import { lengthText, metricColumn, progressOf, roughly } from '../format';
 import { useLive } from '../live';
 import type { Experiment, MetricSeries } from '../wire';
-import { useNow } from './clock';
 import { Name } from './Name';
 import { Progress, StateBadge } from './notes';
+import { Time } from './Time';
 
 // Points of a sparkline, and least milliseconds between requests for them.
 const POINTS = 60;
@@ -49,11 +49,10 @@ function Sparkline({ series, label }: { series: MetricSeries | undefined; label:
 interface CardProps {
   one: Experiment;
   series: MetricSeries | undefined;
-  now: number;
   format: MetricFormat;
 }
 
-function Card({ one, series, now, format }: CardProps) {
+function Card({ one, series, format }: CardProps) {
   // The pace of one trial says nothing about a search.
   const left = one.state === 'STATE_RUNNING' && one.numTrials === 1 && series ? leftByPace(progressOf(one), series) : undefined;
   return (
@@ -73,7 +72,7 @@ function Card({ one, series, now, format }: CardProps) {
       <Sparkline series={series} label={`${one.searcherMetric} of experiment ${one.id}`} />
       <div class="running-foot">
         <Progress value={progressOf(one)} label={`Progress of experiment ${one.id}`} />
-        <span class="quiet">{left === undefined ? span(one.startTime, undefined, now) : `about ${roughly(left)} left`}</span>
+        <span class="quiet">{left === undefined ? <Time verb="submitted" at={one.startTime} /> : `about ${roughly(left)} left`}</span>
       </div>
     </li>
   );
@@ -82,7 +81,6 @@ function Card({ one, series, now, format }: CardProps) {
 // `format`: of the best value of a searcher metric, with as many digits as elsewhere on the page. `isCut`: more may run.
 export function RunningCards({ all, isCut, format }: { all: readonly Experiment[]; isCut: boolean; format: MetricFormat }) {
   const shown = all.slice(0, MAX_CARDS);
-  const now = useNow(shown.some((one) => !isEnded(one.state)));
   const ids = shown.flatMap((one) => (one.bestTrialId ? [one.bestTrialId] : []));
   const live = useLive(
     `sparklines ${ids.join()}`,
@@ -101,7 +99,7 @@ export function RunningCards({ all, isCut, format }: { all: readonly Experiment[
       {all.length === 0 && <p class="quiet">Nothing runs.</p>}
       <ul class="plain-list running-cards">
         {shown.map((one) => (
-          <Card key={one.id} one={one} series={of(one)} now={now} format={format} />
+          <Card key={one.id} one={one} series={of(one)} format={format} />
         ))}
       </ul>
       {all.length > MAX_CARDS && (

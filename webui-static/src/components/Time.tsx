@@ -8,7 +8,7 @@ export function Time({ at, verb }: { at: string | null | undefined; verb?: strin
   const text = ago(at, now);
   return (
     <time dateTime={at} title={dateTime(at)}>
-      {verb === undefined ? text : `${verb} ${text === 'now' ? 'just now' : text}`}
+      {verb === undefined ? text : `${verb} ${text}`}
     </time>
   );
 }

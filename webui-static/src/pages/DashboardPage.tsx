@@ -69,8 +69,8 @@ interface ListProps {
   title: string;
   id: string;
   all: Experiment[];
-  isCut: boolean; // there are more
-  more?: string; // address of all
+  count: string;
+  more?: string | undefined; // address of all, if there are more
   none: string;
   format: MetricFormat;
   reasons?: ReadonlyMap<number, string> | undefined;
@@ -82,12 +82,12 @@ function Moment({ one }: { one: Experiment }) {
   return <Time verb={one.state === 'STATE_ERROR' ? 'failed' : 'ended'} at={one.endTime} />;
 }
 
-function List({ title, id, all, isCut, more, none, format, reasons }: ListProps) {
+function List({ title, id, all, count, more, none, format, reasons }: ListProps) {
   return (
     <section aria-labelledby={id} class="card">
       <div class="section-head">
         <h2 id={id}>{title}</h2>
-        <span class="quiet">{all.length > 0 && lengthText(all.length, isCut)}</span>
+        <span class="quiet">{all.length > 0 && count}</span>
       </div>
       {all.length === 0 && <p class="quiet">{none}</p>}
       <ul class="plain-list lines">
@@ -114,7 +114,7 @@ function List({ title, id, all, isCut, more, none, format, reasons }: ListProps)
           </li>
         ))}
       </ul>
-      {isCut && more && <a href={more}>All in the queue</a>}
+      {more && <a href={more}>All in the queue</a>}
     </section>
   );
 }
@@ -141,9 +141,10 @@ export function DashboardPage() {
   const needed = needing.data?.all ?? [];
   const elsewhere = new Set([...needed, ...ended].map(({ id }) => id));
   const current = unpaused.filter(({ id }) => !elsewhere.has(id));
+  const waiting = current.filter(waits);
   const format = metricFormat([...running, ...ended, ...needed]);
   const needs = (
-    <List format={format} title="Needs attention" id="needs-title" all={needed} isCut={(needing.data?.total ?? 0) > needed.length} reasons={reasons} none="No failed or paused experiments of yours this week." />
+    <List format={format} title="Needs attention" id="needs-title" all={needed} count={lengthText(needed.length, (needing.data?.total ?? 0) > needed.length)} reasons={reasons} none="No failed or paused experiments of yours this week." />
   );
   // A phone shows them first; beside the other lists there is no room.
   const needsFirst = onPhone() && needed.length > 0;
@@ -162,11 +163,11 @@ export function DashboardPage() {
       <div class="dashboard">
         <div>
           {!needsFirst && needs}
-          {current.some(waits) && (
-            <List format={format} title="Waiting for slots" id="waiting-title" all={current.filter(waits)} isCut={isCut} more={`${paths.cluster}?tab=queue`} none="" />
+          {waiting.length > 0 && (
+            <List format={format} title="Waiting for slots" id="waiting-title" all={waiting} count={lengthText(waiting.length, isCut)} more={isCut ? `${paths.cluster}?tab=queue` : undefined} none="" />
           )}
         </div>
-        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needed.some((one) => one.id === id))} isCut={lately.data.total > ended.length} none="Nothing has finished yet." />
+        <List format={format} title="Recently finished" id="lately-title" all={ended.filter(({ id }) => !needed.some((one) => one.id === id))} count="" none="Nothing has finished yet." />
       </div>
     </>
   );

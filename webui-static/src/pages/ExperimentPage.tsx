@@ -96,7 +96,7 @@ function Summary({ one, trials, now }: { one: Experiment; trials: readonly Trial
           </span>
         ) : (
           <span title="since submission">
-            <span class="quiet">elapsed</span> {span(one.startTime, one.endTime, now)}
+            <span class="quiet">{one.state === 'STATE_QUEUED' ? 'waiting' : 'elapsed'}</span> {span(one.startTime, one.endTime, now)}
           </span>
         )}
         {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}

@@ -114,6 +114,12 @@ function ending(one: Allocation, checkpoints: readonly Checkpoint[] | undefined)
     .join(' · ');
 }
 
+// The page has the reason of the trial above: here its first line is sufficient.
+const briefly = (text: string, reason: string): string => {
+  const [first = ''] = text.split('\n');
+  return first !== '' && reason.startsWith(first) ? first : text;
+};
+
 const ATTEMPT_HEADS = ['#Attempt', 'State', 'Agent', 'Slot IDs', 'Started', '#Duration', 'How it ended'];
 
 function Attempts({ trial }: { trial: Trial }) {
@@ -140,7 +146,7 @@ function Attempts({ trial }: { trial: Trial }) {
             <td>{one.slots.join(', ')}</td>
             <td>{dateTime(one.startTime)}</td>
             <td class="number">{span(one.startTime, one.endTime, now)}</td>
-            <td class="reason lines-kept">{ending(one, saved.data)}</td>
+            <td class="reason lines-kept">{briefly(ending(one, saved.data), trial.exitReason)}</td>
           </tr>
         ))}
       </Table>

@@ -68,7 +68,7 @@ export const searchesByBest = ({ runs, byHyperparameter }: { runs: readonly Run[
   byHyperparameter ? runs.filter(isSearch).length : 0;
 
 // "mean of 12 (3 searches)" of the runs in the mean, "mean of 9 ended" beside runs that have not ended, "mean of 9 of 12" where
-// some runs have no number in the column of means; "×12" without room for it, and "4, one with a value".
+// some runs have no number in the column of means, and "mean of 9, 1 failed"; "×12" without room for it, and "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
   const { runs, byHyperparameter } = group;
   const all = grouped(runs.length);
@@ -77,10 +77,11 @@ export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column
   const used = hasMean ? inMean(runs, column.key) : runs;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
   const searches = searchesByBest({ runs: used, byHyperparameter });
+  const failed = hasMean && used.every(({ state }) => state !== 'STATE_ERROR') ? runs.filter(({ state }) => state === 'STATE_ERROR').length : 0;
   const more = searches === 0 ? '' : ` (${searches === 1 ? 'one search' : `${grouped(searches)} searches`})`;
   if (known === undefined || runs.length === 1) return all + more;
   if (known < 2) return `${all}, ${known === 1 ? 'one' : 'none'} with a value${more}`;
-  return `mean of ${known === used.length ? grouped(known) : `${grouped(known)} of ${grouped(used.length)}`}${used.length < runs.length ? ' ended' : ''}${more}`;
+  return `mean of ${known === used.length ? grouped(known) : `${grouped(known)} of ${grouped(used.length)}`}${used.length + failed < runs.length ? ' ended' : ''}${failed > 0 ? `, ${grouped(failed)} failed` : ''}${more}`;
 }
 
 export interface Spread {
@@ -123,12 +124,12 @@ export function spreadText(runs: readonly Run[], { key, text = metric }: Pick<Co
   return [count, mean, `min ${text(values[0] ?? 0)}`, `median ${text((low + high) / 2)}`, `max ${text(values[values.length - 1] ?? 0)}`].join(' · ');
 }
 
-// The runs that count in the mean of a column: those that have ended, if one of them has a number there. The metrics of others
-// are on the way, and the mean would tell how far they are.
+// The runs that count in the mean of a column: those that have ended and not failed, if one of them has a number there. The
+// metrics of others are on the way, and the mean would tell how far they are.
 function inMean(runs: readonly Run[], column: string): readonly Run[] {
-  const ended = runs.filter(({ state }) => isEnded(state));
   const read = readerOf(column);
-  return ended.some((run) => isNumber(read(run))) ? ended : runs;
+  const [ended, whole] = [runs.filter(({ state }) => isEnded(state)), runs.filter(({ state }) => isEnded(state) && state !== 'STATE_ERROR')];
+  return [whole, ended].find((some) => some.some((run) => isNumber(read(run)))) ?? runs;
 }
 
 // Mean and deviation of a column; undefined if no run has a number there.

@@ -262,8 +262,8 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
     closed.value = next;
   };
   const firstNumber = columns.findIndex((column, at) => at > 0 && column.number && column.key !== 'id');
-  const named = firstNumber < 0 ? columns.length : firstNumber;
   const beside = columns[0]?.beside;
+  const named = beside ? 1 : firstNumber < 0 ? columns.length : firstNumber;
   const searches = searchesByBest(group);
   const hasRoom = columns.some(({ key }) => NAMES.includes(key));
   const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
