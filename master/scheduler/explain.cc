@@ -323,14 +323,16 @@ void Explainer::suggest() {
 // Below this progress the pace of a run is unknown.
 constexpr double kMinProgress = 0.01;
 
-/// Expected seconds until a running allocation ends.
-double remaining(const RunLengths& lengths, TaskKey task, double median) {
+/// Expected seconds until a running allocation ends, by its own pace or age; nothing if the recent runs have
+/// to tell.
+std::optional<double> remaining(const RunLengths& lengths, TaskKey task, double median) {
   const auto found = lengths.age.find(task);
   const double age = found == lengths.age.end() ? 0 : found->second;
   const auto progress = lengths.progress.find(task);
   if (progress != lengths.progress.end() && progress->second >= kMinProgress && age > 0)
     return age * std::max(0.0, 1 - progress->second) / progress->second;
-  return age < median ? median - age : age;
+  if (age < median) return std::nullopt;
+  return age;
 }
 
 /// Simulates the pool from one end of an allocation to the next until the request starts.
@@ -338,16 +340,24 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
   std::vector<double> recent = lengths.recent;
   const auto middle = recent.begin() + static_cast<std::ptrdiff_t>(recent.size() / 2);
   std::nth_element(recent.begin(), middle, recent.end());
-  Estimate estimate{.seconds = 0, .median = *middle, .runs = static_cast<int>(recent.size())};
+  const double median = *middle;
+  Estimate estimate;
   std::set<std::pair<double, TaskKey>> ends;
+  std::set<TaskKey> assumed;  // runs of which only the recent ones tell the end
   for (const Running& one : pool_.running) {
-    ends.insert({remaining(lengths, one.task, estimate.median), one.task});
+    const auto left = remaining(lengths, one.task, median);
+    if (!left) assumed.insert(one.task);
+    const auto age = lengths.age.find(one.task);
+    ends.insert({left.value_or(median - (age == lengths.age.end() ? 0 : age->second)), one.task});
   }
   Scheduler scheduler(pool_);
   for (int count = 0; count < kMaxEnds; ++count) {
     const Plan plan = scheduler.decide();
     if (starts(plan, task_)) return estimate;
-    for (const Placement& one : plan.start) ends.insert({estimate.seconds + estimate.median, one.task});
+    for (const Placement& one : plan.start) {
+      assumed.insert(one.task);
+      ends.insert({estimate.seconds + median, one.task});
+    }
     // How long victims take to save a checkpoint is unknown: they terminate at once here.
     if (!plan.preempt.empty()) {
       for (TaskKey victim : plan.preempt) scheduler.ended(victim);
@@ -355,6 +365,10 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
     }
     if (ends.empty()) return std::nullopt;
     estimate.seconds = ends.begin()->first;
+    if (assumed.contains(ends.begin()->second)) {
+      estimate.median = median;
+      estimate.runs = static_cast<int>(recent.size());
+    }
     scheduler.ended(ends.begin()->second);
     ends.erase(ends.begin());
   }

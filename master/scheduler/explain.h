@@ -72,7 +72,7 @@ struct RunLengths {
 /// recent runs. A running one with progress continues at its pace; an older one without runs as long again.
 struct Estimate {
   double seconds = 0;  ///< until the request starts
-  double median = 0;   ///< assumed run time, in seconds
+  double median = 0;   ///< assumed run time, in seconds; 0 if only ends of running ones count
   int runs = 0;        ///< number of recent runs behind the median
 };
 

@@ -127,9 +127,11 @@ std::string to_text(const Explanation& e, const Names& names) {
   if (e.more_blockers > 0) text += "  and " + std::to_string(e.more_blockers) + " more\n";
   for (const Suggestion& suggestion : e.suggestions) text += suggestion_text(suggestion, names) + "\n";
   if (e.estimate) {
-    text += "estimate: in about " + duration_text(e.estimate->seconds) + ", if runs take " +
-            duration_text(e.estimate->median) + " (median of " + std::to_string(e.estimate->runs) +
-            " recent)\n";
+    text += "estimate: in about " + duration_text(e.estimate->seconds);
+    if (e.estimate->runs > 0)
+      text += ", if runs take " + duration_text(e.estimate->median) + " (median of " +
+              std::to_string(e.estimate->runs) + " recent)";
+    text += "\n";
   }
   return text;
 }
