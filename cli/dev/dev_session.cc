@@ -159,8 +159,10 @@ class DevSession {
       return {};
     }
     next_->library = *library;
-    // Files that are not compiled, such as README.md, do not interrupt the training.
-    if (current_ && current_->library == next_->library && current_->config_text == next_->config_text)
+    // Files that are not compiled, such as README.md, do not interrupt the training. After a crash they may
+    // be its repair.
+    if (current_ && current_->library == next_->library && current_->config_text == next_->config_text &&
+        (harness_ || complete_))
       return {};
     TRY(stop_harness());
     if (dev_interrupted != 0) return {};
@@ -194,7 +196,8 @@ class DevSession {
     const std::optional<ExitStatus> status = harness_->wait(1h);
     if (!status) return;
     harness_.reset();
-    if (status->ok()) {
+    complete_ = status->ok();
+    if (complete_) {
       std::cout << "Training is complete. Waiting for a change of " << shown()
                 << ". From the beginning: " << inputs_.resume_command << " --fresh" << std::endl;
     } else {
@@ -235,7 +238,8 @@ class DevSession {
   std::optional<Version> current_, next_;  ///< the version that trains, and the one that is compiled
   std::unique_ptr<LocalBuild> build_;      ///< of next_; destroyed first
   std::optional<Child> harness_;
-  bool lost_ = false;  ///< the last training could not save
+  bool lost_ = false;      ///< the last training could not save
+  bool complete_ = false;  ///< the last training that was not stopped has succeeded
   std::jthread header_job_;
 };
 

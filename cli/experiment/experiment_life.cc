@@ -1,5 +1,6 @@
 // Verbs of `det experiment` about its record and its successors: delete, label, fork, continue.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands/not_offered.h"
 #include "cli/experiment/experiment_verbs.h"
@@ -9,7 +10,9 @@
 #include "cli/submit/follow.h"
 #include "common/base/files.h"
 #include "common/base/secret.h"
+#include "common/base/text.h"
 #include "common/expconf/parse.h"
+#include "common/expconf/secrets.h"
 #include "det/v1/experiment.methods.h"
 
 namespace det::cli {
@@ -82,15 +85,49 @@ struct ForkOptions : ExperimentOptions {
   }
 };
 
-/// Creates an experiment from the configuration and the model definition of another. Overrides apply to the
-/// configuration as it was submitted.
+/// Adds the paths of the values that differ in two configurations with the same keys; a list is one value.
+void add_changes(const Json& before, const Json& after, const std::string& path,
+                 std::vector<std::string>& paths) {
+  if (before == after) return;
+  if (!before.is_object()) {
+    paths.push_back(path);
+    return;
+  }
+  for (const auto& [key, value] : before.items())
+    add_changes(value, after.at(key), path.empty() ? key : path + "." + key, paths);
+}
+
+/// Fails if a secret of the configuration is a mask: the master returns no secrets. Errors: kInvalidArgument.
+Status check_secrets(const std::string& config, const std::string& name) {
+  TRY_ASSIGN(const YamlNode tree, parse_yaml(config, name));
+  const Json before = det::to_json(tree);
+  Json after = before;
+  expconf::change_secrets(after, [](Json& value) {
+    const bool masked = value.is_string() && value.get_ref<const std::string&>() == "****";
+    if (masked) value = "";
+    return masked;
+  });
+  std::vector<std::string> paths;
+  add_changes(before, after, "", paths);
+  if (paths.empty()) return {};
+  return fail(Code::kInvalidArgument, name + ": the master masks secrets, so they are not copied; set " +
+                                          join(paths, ", ") + " with --config");
+}
+
+/// Creates an experiment from the configuration and the model definition of another, in its project unless an
+/// override names another one. Overrides apply to the configuration as it was submitted.
 Status fork_experiment(Client& client, const ForkOptions& options) {
   TRY_ASSIGN(const v1::Experiment parent, get_experiment(client, options.id));
   const std::string name = "experiment " + std::to_string(options.id);
   v1::CreateExperimentRequest request;
   TRY_ASSIGN(*request.mutable_config(),
              expconf::apply_overrides(parent.original_config(), name, to_overrides(options.overrides)));
+  TRY(check_secrets(request.config(), name));
   request.set_config_name(name);
+  // The parent may have moved since its configuration was written.
+  if (expconf::placement(request.config(), name, {}) ==
+      expconf::placement(parent.original_config(), name, {}))
+    request.set_project_id(parent.project_id());
   // The master copies the model definition of the parent; nothing is uploaded.
   request.set_parent_id(options.id);
   request.set_activate(!options.paused);

@@ -11,7 +11,6 @@ namespace det::searcher {
 namespace {
 
 constexpr std::size_t kMaxBrackets = 100;
-constexpr std::int64_t kMaxBracketRungs = 100;
 
 /// Rung i of `count` is floor(max_time / divisor^(count-1-i)), at least 1.
 std::vector<std::int64_t> rung_lengths(std::int64_t count, std::int64_t max_time, const Divisor& divisor) {
@@ -97,7 +96,10 @@ std::int64_t Divisor::log(std::int64_t n) const {
   if (whole_ != 0) {
     for (; n >= whole_; n /= whole_) ++exponent;
   } else {
-    for (double product = value_; product <= static_cast<double>(n); product *= value_) ++exponent;
+    // Bounded: powers of a divisor close to 1 hardly grow.
+    for (double product = value_; product <= static_cast<double>(n) && exponent < kMaxBracketRungs;
+         product *= value_)
+      ++exponent;
   }
   return exponent;
 }
@@ -134,9 +136,11 @@ std::vector<std::int64_t> share_concurrency(std::int64_t limit, double divisor,
 }
 
 std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, double divisor) {
+  // Bounds the work for a divisor close to 1: 1.005 takes 7366 steps from 1 to 2^53.
+  constexpr int kMaxSteps = 10'000;
   std::vector<std::int64_t> rungs;
-  for (double next = static_cast<double>(top) * divisor; next < static_cast<double>(max_time);
-       next *= divisor)
+  double next = static_cast<double>(top) * divisor;
+  for (int steps = 0; steps < kMaxSteps && next < static_cast<double>(max_time); ++steps, next *= divisor)
     rungs.push_back(static_cast<std::int64_t>(next));
   rungs.push_back(max_time);
   rungs.erase(std::unique(rungs.begin(), rungs.end()), rungs.end());

@@ -11,6 +11,9 @@
 
 namespace det::searcher {
 
+/// Maximum number of rungs of a bracket.
+inline constexpr std::int64_t kMaxBracketRungs = 100;
+
 /// One run of ASHA inside a search.
 struct Bracket {
   /// Training lengths in units of max_time, rising.
@@ -26,8 +29,8 @@ struct Bracket {
 /// 100 brackets of 1 to 100 rungs).
 Result<std::vector<Bracket>> plan_brackets(const expconf::SearcherConfig& config, Fault fault = Fault::kNone);
 
-/// Returns the rung lengths above `top` up to and including `max_time`, each `divisor` times the one below.
-/// Requires divisor > 1.
+/// Returns the rung lengths above `top` up to and including `max_time`, each `divisor` times the one below;
+/// at most 10'000 below `max_time`. Requires divisor > 1.
 std::vector<std::int64_t> rungs_above(std::int64_t top, std::int64_t max_time, double divisor);
 /// Splits `max_trials` among brackets with `rungs[i]` rungs, most rungs first. The weight of a bracket with r
 /// rungs is divisor^(r-1) / r. Each bracket gets at least one trial; the remainder goes to the first.

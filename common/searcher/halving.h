@@ -24,6 +24,7 @@ class Halving : public SearchMethod {
   void exited(const Exited& event, TrialState before, MethodContext& context) override;
   void extended(const Book& before, MethodContext& context) override;
   void retried(TrialNumber trial, MethodContext& context) override;
+  Status check_more_time(std::int64_t max_time) const override;
   double progress(const Book& book, double running) const override;
   std::vector<BracketState> brackets() const override;
   nlohmann::json snapshot() const override;

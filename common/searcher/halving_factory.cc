@@ -33,6 +33,18 @@ Result<std::unique_ptr<SearchMethod>> make_halving(const expconf::ExperimentConf
                                                   : make_stopping_asha(config, plan);
 }
 
+Status Halving::check_more_time(std::int64_t max_time) const {
+  for (const Run& run : runs_) {
+    const auto above = rungs_above(run.levels.back().length, max_time, config_.divisor);
+    if (run.levels.size() + above.size() > static_cast<std::size_t>(kMaxBracketRungs))
+      return fail(Code::kInvalidArgument,
+                  "max_time " + std::to_string(max_time) + " gives a bracket more than " +
+                      std::to_string(kMaxBracketRungs) +
+                      " rungs; use a smaller max_time, or create an experiment with it");
+  }
+  return {};
+}
+
 /// More trials: each bracket grows to its share of the new total. More time: each bracket gets rungs above
 /// its top, and the trials that completed the old top become candidates for promotion.
 void Halving::extended(const Book& before, MethodContext& context) {

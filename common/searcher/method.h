@@ -101,6 +101,8 @@ class SearchMethod {
   virtual void retried(TrialNumber trial, MethodContext& context) = 0;
   /// Returns kFailedPrecondition with a reason if the method cannot take more trials.
   virtual Status check_more_trials() const { return {}; }
+  /// Returns kInvalidArgument with a reason if the method cannot grow to `max_time`.
+  virtual Status check_more_time(std::int64_t /*max_time*/) const { return {}; }
   /// Returns 0..1. `running`: sum of the own progress of the open trials.
   virtual double progress(const Book& book, double running) const = 0;
   virtual std::vector<BracketState> brackets() const { return {}; }

@@ -68,7 +68,7 @@ class Divisor {
       : value_(value), whole_(value == std::floor(value) ? static_cast<std::int64_t>(value) : 0) {}
   /// Returns floor(n / divisor^times).
   std::int64_t divide(std::int64_t n, std::int64_t times = 1) const;
-  /// Returns the largest k with divisor^k <= n. Requires n >= 1.
+  /// Returns the largest k with divisor^k <= n, at most 100. Requires n >= 1.
   std::int64_t log(std::int64_t n) const;
   double value() const { return value_; }
   /// The divisor as an integer; 0 if it is not whole.

@@ -192,6 +192,7 @@ Status Searcher::check(const Event& event) const {
                                             ": it is " + std::to_string(book.max_time));
   if (trials == book.max_trials && time == book.max_time)
     return fail(Code::kInvalidArgument, "give max_trials or max_time a larger value than it has");
+  if (time > book.max_time) TRY(state_->method->check_more_time(time));
   return {};
 }
 

@@ -24,6 +24,7 @@ Command* Commands::find(TaskKey task) {
 
 Result<ReplyValue> Commands::handle(Step& step, const SubmitCommand& input) {
   if (tasks_.contains(input.task)) return Done{};
+  TRY(owners_.experiments.check_barred(0, input.workspace));
   // Ids come from a generator that is seeded by the step, so a replay makes the same ones. The complement
   // keeps them apart from those of experiments.
   const CommandId id{next_.value++};

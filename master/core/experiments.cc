@@ -34,6 +34,7 @@ Result<ReplyValue> Experiments::handle(Step& step, const SubmitExperiment& input
                 "an experiment outside the cluster has one trial: searcher.name must be single, not " +
                     input.config->searcher.name);
   }
+  TRY(check_barred(input.project, input.workspace));
   TRY(owners_.quotas.check_experiment(input.owner, input.workspace));
   TRY_ASSIGN(auto searcher, searcher::Searcher::create(input.config, owners_.options.search_fault));
 
@@ -253,6 +254,7 @@ void Experiments::put_job(const Experiment& experiment) {
 void Experiments::place(Experiment& experiment, std::int64_t workspace) {
   experiment.workspace = workspace;
   put_job(experiment);
+  owners_.queues.mark_waiting();
 }
 
 void Experiments::move_to(Step& step, Experiment& experiment, const std::string& pool) {

@@ -38,7 +38,11 @@ class Experiments {
   Result<ReplyValue> handle(Step& step, const ActOnExperiment& input);
   Result<ReplyValue> handle(Step& step, const ContinueSearch& input);
   Result<ReplyValue> handle(Step& step, const BarExperiment& input);
+  Result<ReplyValue> handle(Step& step, const BarContainer& input);
   Result<ReplyValue> handle(Step& step, const ExperimentDeleted& input);
+
+  /// Errors: kFailedPrecondition when the project or the workspace is barred. Project 0: only the workspace.
+  Status check_barred(std::int64_t project, std::int64_t workspace) const;
 
   /// Delivers searcher events, and those that follow from them, until there are none; then ends experiments
   /// that are done.
@@ -115,6 +119,9 @@ class Experiments {
   /// For experiments that were continued after their end, or barred from it: the number of searcher events at
   /// the newest end. Rows with fewer events are stale and cannot be continued.
   std::map<ExperimentId, std::int64_t> ended_again_;
+  /// See BarContainer: bars by id. Deleted ones stay: a submission may be under way that was checked before
+  /// the deletion.
+  std::map<std::int64_t, int> barred_projects_, barred_workspaces_;
   ExperimentId next_{1};  ///< the smallest id that has never been used
 };
 

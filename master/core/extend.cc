@@ -42,14 +42,11 @@ Result<std::vector<searcher::Event>> Experiments::plan_continuation(const Contin
   if (experiment.detached) {
     return fail(Code::kFailedPrecondition, name + " runs outside the cluster: start its program again");
   }
+  if (input.extend) TRY(search.searcher.check(*input.extend));
   std::vector<searcher::Event> events;
-  if (input.extend) {
-    events.emplace_back(*input.extend);
-    TRY(search.searcher.check(events.back()));
-    return events;
-  }
-  // Retry each trial that the searcher can take back.
-  for (searcher::TrialNumber number = 0; number < search.trials.size(); ++number) {
+  // Retry each trial that the searcher can take back. An extension alone leaves them.
+  const bool retries = !input.extend || input.canceled;
+  for (searcher::TrialNumber number = 0; retries && number < search.trials.size(); ++number) {
     const Trial* trial = trial_of(experiment.id, number);
     if (trial == nullptr) continue;
     const bool canceled = trial->state == State::kCanceled;
@@ -57,7 +54,9 @@ Result<std::vector<searcher::Event>> Experiments::plan_continuation(const Contin
     if ((trial->state == State::kError || (canceled && input.canceled)) && search.searcher.check(retry))
       events.push_back(retry);
   }
-  if (events.empty()) {
+  if (input.extend) {
+    events.emplace_back(*input.extend);
+  } else if (events.empty()) {
     return fail(Code::kFailedPrecondition,
                 name + " has no trial that failed" + (input.canceled ? " or was killed" : ""));
   }
@@ -88,6 +87,26 @@ Result<ReplyValue> Experiments::handle(Step&, const BarExperiment& input) {
   // maximum.
   ended_again_[input.experiment] = std::numeric_limits<std::int64_t>::max();
   return Done{};
+}
+
+Result<ReplyValue> Experiments::handle(Step&, const BarContainer& input) {
+  const auto count = [&](std::map<std::int64_t, int>& bars, std::int64_t id) {
+    bars[id] += input.barred ? 1 : -1;
+    if (bars[id] <= 0) bars.erase(id);
+  };
+  for (const std::int64_t project : input.projects) count(barred_projects_, project);
+  if (input.workspace != 0) count(barred_workspaces_, input.workspace);
+  return Done{};
+}
+
+Status Experiments::check_barred(std::int64_t project, std::int64_t workspace) const {
+  if (barred_projects_.contains(project))
+    return fail(Code::kFailedPrecondition,
+                "project " + std::to_string(project) + " is being deleted; choose another project");
+  if (barred_workspaces_.contains(workspace))
+    return fail(Code::kFailedPrecondition,
+                "workspace " + std::to_string(workspace) + " is being deleted; choose another workspace");
+  return {};
 }
 
 Result<ReplyValue> Experiments::handle(Step&, const ExperimentDeleted& input) {

@@ -23,7 +23,8 @@ using ReplyTo = std::uint64_t;
 
 /// Creates an experiment; a detached one is active from the start. Replies ExperimentCreated. Idempotent by
 /// request_id. Errors: kInvalidArgument (a detached experiment must use the "single" searcher, or the
-/// searcher rejects the configuration), kResourceExhausted (the quota of its user or workspace).
+/// searcher rejects the configuration), kResourceExhausted (the quota of its user or workspace),
+/// kFailedPrecondition (its project or workspace is barred).
 struct SubmitExperiment {
   ReplyTo reply = 0;
   RequestId request_id;
@@ -54,7 +55,8 @@ struct KillTrial {
   TrialId trial;
 };
 
-/// Creates a command and queues it. Replies Done. Idempotent by `task`.
+/// Creates a command and queues it. Replies Done. Idempotent by `task`. Errors: kFailedPrecondition (its
+/// workspace is barred).
 struct SubmitCommand {
   ReplyTo reply = 0;
   TaskId task;  ///< uuid chosen by the caller
@@ -84,18 +86,19 @@ struct ResumeCommand {
 };
 
 /// Continues a search that runs or has ended: with `extend` up to new totals, otherwise by retrying its
-/// failed trials from their checkpoints, and its killed ones with `canceled`. A trial that is reopened starts
-/// with no restarts used. Replies Done. Not idempotent: the repeat is rejected, because nothing is left to
-/// continue. Errors: kNotFound (unknown, or ended while `ended` is null), kInvalidArgument and
-/// kFailedPrecondition (the search cannot be continued this way), kAborted (the experiment has changed since
-/// `ended` was read: read again), kResourceExhausted (the quota of its user or workspace).
+/// failed trials from their checkpoints. `canceled` retries failed and killed trials in both cases. A trial
+/// that is reopened starts with no restarts used. Replies Done. Not idempotent: the repeat is rejected,
+/// because nothing is left to continue. Errors: kNotFound (unknown, or ended while `ended` is null),
+/// kInvalidArgument and kFailedPrecondition (the search cannot be continued this way), kAborted (the
+/// experiment has changed since `ended` was read: read again), kResourceExhausted (the quota of its user or
+/// workspace).
 struct ContinueSearch {
   ReplyTo reply = 0;
   ExperimentId experiment;
   std::optional<searcher::Extended> extend;
   std::shared_ptr<const Recovered> ended;  ///< the stored rows of an ended experiment
   bool only_check = false;                 ///< reply as usual, change nothing
-  bool canceled = false;                   ///< retry also trials that were canceled
+  bool canceled = false;                   ///< retry failed and canceled trials, also with `extend`
 };
 
 /// Changes queue settings of an experiment or a command. Unset fields keep their value. A new priority resets
@@ -150,6 +153,16 @@ struct PlaceExperiments {
 struct BarExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
+};
+
+/// Refuses submissions into projects and into a workspace, because these are about to be deleted from the
+/// store. `barred` false lifts one such bar, after a deletion that failed: each deletion has its own. Not
+/// stored. Replies Done.
+struct BarContainer {
+  ReplyTo reply = 0;
+  std::vector<std::int64_t> projects;
+  std::int64_t workspace = 0;  ///< 0: none
+  bool barred = true;
 };
 
 /// A barred experiment has been deleted from the store: its request id can be used again. Replies Done.
@@ -392,9 +405,9 @@ struct Tick {};
 
 using Input =
     std::variant<SubmitExperiment, ActOnExperiment, KillTrial, SubmitCommand, KillCommand, PauseCommand,
-                 ResumeCommand, ContinueSearch, BarExperiment, ExperimentDeleted, UpdateJob, SetService,
-                 SetQuota, PlaceExperiments, AgentConnected, AgentDisconnected, AgentStopping, AgentProblem,
-                 SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation,
+                 ResumeCommand, ContinueSearch, BarExperiment, BarContainer, ExperimentDeleted, UpdateJob,
+                 SetService, SetQuota, PlaceExperiments, AgentConnected, AgentDisconnected, AgentStopping,
+                 AgentProblem, SlotProblems, AgentLeft, AllocationUpdated, HarnessAttached, ReportValidation,
                  ReportCheckpoint, ReportDamage, ReportProgress, ReportInvalidHp, AcknowledgePreemption,
                  HarnessAlive, EndTrial, TakeUpTrial, CancelRetries, ExcludeAgent, AskToLeave, MarkDaemon,
                  PilotState, ProviderState, Tick>;

@@ -1,4 +1,4 @@
-// Runs `det experiment create` against a fake master.
+// Runs `det experiment create` and `fork` against a fake master.
 #include <catch2/catch.hpp>
 
 #include "common/archive/archive.h"
@@ -267,6 +267,40 @@ TEST_CASE("--local is limited to tests of trial classes") {
   CHECK(command.err.find("runs a trial class") != std::string::npos);
   CHECK(master.det({"experiment", "create", "const.yaml", ".", "-t", "-f"}, project.dir).status.code == 2);
   CHECK(master.world.created.empty());
+}
+
+TEST_CASE("fork creates the experiment in the project of its parent unless --config names another") {
+  FakeMaster master;
+  v1::Experiment parent = experiment(v1::STATE_COMPLETED);
+  parent.set_project_id(5);
+  parent.set_original_config(std::string(kGood) + "workspace: vision\nproject: cats\n");
+  master.world.experiments[1] = parent;
+  const auto done = master.det({"experiment", "fork", "1", "--config", "max_restarts=1"});
+  CHECK(done.out == "Created experiment 2\n");
+  CHECK(master.det({"experiment", "fork", "1", "--config", "project=dogs"}).status.code == 0);
+  REQUIRE(master.world.created.size() == 2);
+  CHECK(master.world.created[0].parent_id() == 1);
+  CHECK(master.world.created[0].project_id() == 5);
+  CHECK(master.world.created[1].project_id() == 0);
+}
+
+TEST_CASE("fork refuses masked secrets and names the fields to set") {
+  FakeMaster master;
+  v1::Experiment parent = experiment(v1::STATE_COMPLETED);
+  parent.set_original_config(std::string(kGood) +
+                             "description: \"****\"\n"
+                             "data: {secrets: {key: \"****\"}}\n"
+                             "environment: {environment_variables: [A=1, HF_TOKEN=****]}\n");
+  master.world.experiments[1] = parent;
+  const auto refused = master.det({"experiment", "fork", "1"});
+  CHECK(refused.status.code == 2);
+  CHECK(has(refused.err, "set data.secrets.key, environment.environment_variables with --config"));
+  CHECK(master.world.created.empty());
+  const auto done = master.det({"experiment", "fork", "1", "--config", "data.secrets.key=k", "--config",
+                                "environment.environment_variables=[HF_TOKEN=t]"});
+  CHECK(done.status.code == 0);
+  REQUIRE(master.world.created.size() == 1);
+  CHECK(has(master.world.created[0].config(), "HF_TOKEN=t"));
 }
 
 }  // namespace det::cli::test

@@ -76,6 +76,7 @@ struct Cluster : FakeService {
 
 struct Experiments : FakeService {
   explicit Experiments(World& w) : world(w) {
+    serve(v1::ExperimentService::CreateExperiment, &Experiments::CreateExperiment);
     serve(v1::ExperimentService::UploadExperiment, &Experiments::UploadExperiment);
     serve(v1::ExperimentService::CreateFromCodeArchive, &Experiments::CreateFromCodeArchive);
     serve(v1::ExperimentService::GetExperiments, &Experiments::GetExperiments);
@@ -93,6 +94,13 @@ struct Experiments : FakeService {
     serve(v1::BracketService::GetExperimentBrackets, &Experiments::GetExperimentBrackets);
   }
 
+  Status CreateExperiment(ServerContext* context, const v1::CreateExperimentRequest* request,
+                          v1::CreateExperimentResponse* response) {
+    NEEDS_TOKEN(context);
+    world.created.push_back(*request);
+    response->mutable_experiment()->set_id(2);
+    return Status::OK;
+  }
   Status UploadExperiment(ServerContext* context, grpc::ServerReader<v1::UploadExperimentRequest>* reader,
                           v1::CreateExperimentResponse* response) {
     NEEDS_TOKEN(context);
@@ -170,10 +178,6 @@ struct Experiments : FakeService {
     world.patches.push_back(request->experiment());
     return Status::OK;
   }
-  Status ArchiveExperiment(ServerContext* context, const v1::ExperimentActionRequest* request,
-                           v1::ExperimentActionResponse*) {
-    return act("archive", context, request);
-  }
   Status GetModelDef(ServerContext* context, const v1::GetModelDefRequest* request,
                      v1::GetModelDefResponse* response) {
     NEEDS_TOKEN(context);
@@ -189,14 +193,14 @@ struct Experiments : FakeService {
   }
   using Request = v1::ExperimentActionRequest;
   using Response = v1::ExperimentActionResponse;
+  Status ArchiveExperiment(ServerContext* c, const Request* r, Response*) { return act("archive", c, r); }
   Status ActivateExperiment(ServerContext* c, const Request* r, Response*) { return act("activate", c, r); }
   Status PauseExperiment(ServerContext* c, const Request* r, Response*) { return act("pause", c, r); }
   Status CancelExperiment(ServerContext* c, const Request* r, Response*) { return act("cancel", c, r); }
   Status KillExperiment(ServerContext* c, const Request* r, Response*) { return act("kill", c, r); }
-  Status GetDiagnosis(ServerContext* context, const v1::GetDiagnosisRequest*,
-                      v1::GetDiagnosisResponse* response) {
-    NEEDS_TOKEN(context);
-    *response = world.diagnosis;
+  Status GetDiagnosis(ServerContext* c, const v1::GetDiagnosisRequest*, v1::GetDiagnosisResponse* r) {
+    NEEDS_TOKEN(c);
+    *r = world.diagnosis;
     return Status::OK;
   }
   Status GetExperimentBrackets(ServerContext* context, const v1::GetExperimentBracketsRequest*,

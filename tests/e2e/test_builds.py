@@ -97,7 +97,7 @@ class Builds(Clusters):
         self.cluster.wait_state(id, "COMPLETED", timeout=240)
 
     def test_the_first_build_does_not_wait_for_the_precompiled_header_which_is_made_after_it(self):
-        models = self.cluster.dir / "cache" / "determined" / "models"
+        models = self.cluster.dir / "cache" / "determinant" / "models"
         with cache_of(self.cluster.dir / "cache"):
             self.cluster.start_agent("only", slots=1)  # Artificial slots: no header is made at the start.
         id = self.cluster.create(self.edited("code", ""), tiny(10))

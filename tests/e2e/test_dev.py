@@ -20,10 +20,11 @@ class Dev(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.home)
         self.det = pathlib.Path(BUILD).resolve() / "bin" / "det"
         # The build cache is that of the user, so that the precompiled header exists; the state is the test's.
-        models = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "determined"
-        (self.home / "cache").mkdir()
+        models = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+        models = models / "determinant" / "models"
+        (self.home / "cache" / "determinant").mkdir(parents=True)
         models.mkdir(parents=True, exist_ok=True)
-        (self.home / "cache" / "determined").symlink_to(models)
+        (self.home / "cache" / "determinant" / "models").symlink_to(models)
         self.env = {**os.environ, "XDG_CACHE_HOME": str(self.home / "cache"), "NO_COLOR": "1"}
         self.trial = self.home / "trial"
         subprocess.run([self.det, "init", self.trial], check=True, capture_output=True, env=self.env)
@@ -104,7 +105,7 @@ class Dev(unittest.TestCase):
         self.interrupt(process)
 
     def test_headers_that_cannot_be_precompiled_are_named_beside_the_training(self):
-        (self.home / "cache" / "determined").unlink()
+        (self.home / "cache" / "determinant" / "models").unlink()
         # One thread leaves the other processors to the compiler, which has the lowest priority.
         self.env["OMP_NUM_THREADS"] = "1"
         # Libraries of trials fit, precompiled headers do not.
@@ -129,6 +130,16 @@ class Dev(unittest.TestCase):
         config.write_text("searcher: {name: single, metric: [}\n")
         self.wait_for("Waiting for a change", count=3)
         self.assertIn("const.yaml:1:", self.out())
+        self.interrupt(process)
+
+    def test_a_file_that_is_not_compiled_repairs_a_trial_that_failed(self):
+        self.edit("#include <det/det.h>\n", "#include <det/det.h>\n#include <fstream>\n")
+        check = '  if (!std::ifstream("points.yaml")) throw std::runtime_error("no points.yaml");\n'
+        self.edit("  auto generator", check + "  auto generator")
+        process = self.start("--config", LENGTH)
+        self.wait_for("the trial ended with")
+        (self.trial / "points.yaml").write_text("count: 1\n")
+        self.wait_for("training   batch ")
         self.interrupt(process)
 
     def test_a_state_that_does_not_fit_the_changed_model_is_refused(self):

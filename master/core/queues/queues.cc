@@ -98,8 +98,11 @@ void Queues::terminating(const Allocation& allocation) {
 
 void Queues::ended(const Allocation& allocation) {
   change(allocation.pool).ended(allocation.task);
+  mark_waiting();
+}
+
+void Queues::mark_waiting() {
   if (quotas_.empty()) return;
-  // The quota of its user may admit a request in another pool.
   for (const auto& [name, pool] : pools_) {
     if (pool.queued() > 0) dirty_.insert(name);
   }

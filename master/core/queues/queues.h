@@ -45,6 +45,9 @@ class Queues {
   void terminating(const Allocation& allocation);
   void ended(const Allocation& allocation);
 
+  /// Marks the pools with requests if there are quotas: slots that no longer count for a quota may admit a
+  /// request in any pool.
+  void mark_waiting();
   /// Marks a pool that pilots supply: one of them has changed.
   void mark(const std::string& pool) { dirty_.insert(pool); }
   bool is_dirty() const { return !dirty_.empty(); }

@@ -56,6 +56,16 @@ TEST_CASE("a command starts as submitted and ends with its exit") {
   CHECK(bench.core().commands().empty());
 }
 
+TEST_CASE("a barred workspace takes no commands") {
+  Commands bench;
+  REQUIRE(*bench.step(BarContainer{.workspace = 3}));
+  const auto config = bench.command_config(1);
+  CHECK(code_of(bench.step(SubmitCommand{.task = TaskId("c"), .workspace = 3, .config = config})) ==
+        Code::kFailedPrecondition);
+  CHECK(bench.disk().commands.empty());
+  bench.launch("elsewhere", 1);
+}
+
 TEST_CASE("a command without slots starts at once when no slot is free") {
   Commands bench;
   bench.submit(bench.config(1));

@@ -39,6 +39,32 @@ TEST_CASE("a request id can be used again after the deletion of its experiment, 
   CHECK(bench.submit(bench.config(), "mine") == second);
 }
 
+TEST_CASE("a barred project or workspace takes no experiments until every bar is lifted") {
+  Bench bench;
+  SubmitExperiment inside;
+  inside.request_id = RequestId("inside");
+  inside.project = 7;
+  inside.workspace = 3;
+  inside.config = bench.config();
+  BarContainer bar;
+  SECTION("a project") { bar.projects = {7}; }
+  SECTION("a workspace") { bar.workspace = 3; }
+  REQUIRE(*bench.step(bar));
+  REQUIRE(*bench.step(bar));
+  CHECK(code_of(bench.step(inside)) == Code::kFailedPrecondition);
+  CHECK(bench.disk().experiments.empty());
+  bench.submit(bench.config());  // into project 1
+  bar.barred = false;
+  REQUIRE(*bench.step(bar));
+  CHECK(code_of(bench.step(inside)) == Code::kFailedPrecondition);
+  REQUIRE(*bench.step(bar));
+  REQUIRE(*bench.step(inside));
+  bar.barred = true;
+  REQUIRE(*bench.step(bar));
+  // A repeat finds the experiment.
+  CHECK(*bench.step(inside));
+}
+
 TEST_CASE("a trial waits for slots, runs, and completes its experiment") {
   Bench bench;
   const ExperimentId id = bench.submit(bench.config());

@@ -149,6 +149,28 @@ TEST_CASE("killed trials run again only when they are asked for") {
   CHECK(bench.experiment(id).state == State::kCompleted);
 }
 
+TEST_CASE("a continuation with a longer length runs failed and killed trials again") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 3));
+  REQUIRE(bench.step(KillTrial{.trial = TrialId{2}}));
+  run_to_end(bench, 1, 1);
+  run_to_end(bench, 2, 2, ExitKind::kStopped);
+  run_to_end(bench, 3, 3, ExitKind::kFailed);
+  REQUIRE(bench.experiment(id).state == State::kCompleted);
+  const searcher::Extended longer{.max_trials = {}, .max_time = 300};
+  REQUIRE(
+      code_of(bench, {.experiment = id, .extend = longer, .ended = rows_of(bench, id), .canceled = true}) ==
+      std::nullopt);
+  const auto starts = bench.sends<StartAllocation>();
+  CHECK(starts.size() == 3);
+  for (const StartAllocation& start : starts) CHECK(start.config->searcher.max_length->count == 300);
+  bench.restart();
+  bench.connect("a1", 8);
+  run_to_end(bench, 1, 3);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+}
+
 TEST_CASE("rows from before a continuation are refused") {
   Bench bench;
   bench.connect("a1", 8);

@@ -85,6 +85,10 @@ TEST_CASE("a quota of slots counts the allocations in all pools") {
     REQUIRE(*shop.set(kOfVision, QuotaResource::kSlots, std::nullopt));
     CHECK(shop.live(TrialId(3)));
   }
+  SECTION("the move of an experiment that runs to another workspace admits a request of another pool") {
+    REQUIRE(*shop.step(PlaceExperiments{.experiments = {ExperimentId(1)}, .workspace = 4}));
+    CHECK(shop.live(TrialId(3)));
+  }
   SECTION("another workspace is not limited") {
     REQUIRE(*shop.step(PlaceExperiments{.experiments = {ExperimentId(3)}, .workspace = 4}));
     CHECK(shop.live(TrialId(3)));

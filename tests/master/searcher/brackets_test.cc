@@ -92,6 +92,19 @@ TEST_CASE("a longer search gets rungs above its top") {
   CHECK(rungs_above(1, 10, 2.5) == Numbers{2, 6, 10});
 }
 
+TEST_CASE("a divisor just above 1 takes bounded work") {
+  constexpr double kDivisor = 1.0000000000001;
+  expconf::SearcherConfig config;
+  config.name = "adaptive_asha";
+  config.mode = "aggressive";
+  config.max_trials = config.max_time.emplace(1000);
+  config.divisor = kDivisor;
+  const auto plan = plan_brackets(config);
+  REQUIRE(plan);
+  CHECK(plan->front().rungs.size() == 5);
+  CHECK(rungs_above(90, 1000, kDivisor) == Numbers{90, 1000});
+}
+
 TEST_CASE("a preview lists how many trials end at each length") {
   auto config = make_config("adaptive_asha", 16, 16);
   config->searcher.divisor = 4;

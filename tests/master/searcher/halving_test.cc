@@ -137,6 +137,22 @@ TEST_CASE("more time adds rungs above the top of a halving search for its best t
   }
 }
 
+TEST_CASE("more time is refused beyond 100 rungs, and a search with 100 is restored") {
+  Told search("async_halving", 3, 3);
+  std::int64_t time = 91;
+  for (; search.searcher.check(Extended{{}, time}); ++time) {
+    REQUIRE(time < 1000);
+    search.handle(Extended{{}, time});
+  }
+  const auto refused = search.searcher.check(Extended{{}, time});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kInvalidArgument);
+  CHECK(search.handle(Extended{{}, time}) == "");
+  CHECK(search.searcher.brackets().front().rungs.size() == 100);
+  CHECK(search.searcher.check(Extended{4, {}}));
+  CHECK(Searcher::restore(search.config, nlohmann::json::parse(search.searcher.snapshot().dump())));
+}
+
 TEST_CASE("a retried trial removes its failure from the rung and runs again") {
   Told search("async_halving", 2, 2);
   CHECK(search.exits(0, ExitReason::kErrored) == "");
