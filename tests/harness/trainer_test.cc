@@ -2,11 +2,13 @@
 #include "fixture.h"
 #include "harness/src/checkpoint/pickle.h"
 #include "harness/src/checkpoint/zip.h"
+#include "ranks.h"
 
 // Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 
 namespace det {
@@ -202,6 +204,56 @@ TEST_CASE("a damaged checkpoint is refused by name, and latest falls back to the
   REQUIRE(third.events.size() > 1);
   CHECK(third.events[0] == "validation 4");
   CHECK(third.events[1] == "training 5");
+}
+
+TEST_CASE("each rank starts from the checkpoint in its own storage directory") {
+  Folder storage, other;
+  const std::string storages[] = {storage, std::string(other) + "/copy"};
+  Record saved;
+  fit(saved, storages[0], {.max_length = Batches(4)});
+  std::filesystem::copy(storages[0], storages[1], std::filesystem::copy_options::recursive);
+  const testing::ReservedPort port;
+  const auto start = [&](int rank) {
+    Record record;
+    auto state = make_state(record, storages[rank]);
+    RankInfo ranks;
+    ranks.rank = ranks.cross_rank = rank;
+    ranks.size = ranks.cross_size = 2;
+    ranks.chief_port = port.port();
+    state->run.distributed = std::make_unique<DistributedContext>(ranks, 60);
+    TrialContext context(std::move(state));
+    SmallTrial trial(context, record);
+    return Trainer(trial, context).fit({.max_length = Batches(4), .latest_checkpoint = "latest"}).checkpoint;
+  };
+  auto second = std::async(std::launch::async, start, 1);
+  CHECK_THAT(start(0), Catch::StartsWith(storages[0] + "/"));
+  CHECK_THAT(second.get(), Catch::StartsWith(storages[1] + "/"));
+}
+
+/// Batches without end.
+struct EndlessSource final : BatchSource {
+  std::optional<Batch> next() override { return Batch(torch::ones({4, 6}), torch::zeros({4}, torch::kLong)); }
+};
+
+TEST_CASE("a length in epochs is refused for training data without a size") {
+  struct Trial : SmallTrial {
+    using SmallTrial::SmallTrial;
+    DataLoader build_training_data_loader() override { return DataLoader(EndlessSource()); }
+  };
+  const auto train = [](const FitOptions& options) {
+    Folder storage;
+    Record record;
+    TrialContext context(make_state(record, storage));
+    context.disable_dataset_reproducibility_checks();
+    Trial trial(context, record);
+    return Trainer(trial, context).fit(options).batches_trained;
+  };
+  CHECK(train({.max_length = Batches(3)}) == 3);
+  CHECK_THROWS_WITH(
+      train({.max_length = Epochs(2)}),
+      Catch::Contains("max_length: the training data has no size") && Catch::Contains("use batches"));
+  CHECK_THROWS_WITH(train({.max_length = Batches(3), .validation_period = Epochs(1)}),
+                    Catch::Contains("validation_period: the training data has no size"));
 }
 
 TEST_CASE("the weights of a checkpoint load into a model of the same shape only") {

@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 #include "common/base/files.h"
 #include "det/checkpoint.h"
@@ -73,6 +76,25 @@ const pickle::Value& model_at(const std::vector<const pickle::Value*>& models, i
                            std::to_string(models.size()));
 }
 
+/// Renames the layers of torchvision's published vision transformers, which have the names of an earlier
+/// release, where the module has the current names.
+void rename_mlp_layers(pickle::Value& state, const torch::nn::Module& module) {
+  auto* const dict = std::get_if<pickle::Dict>(&state.data);
+  if (dict == nullptr) return;
+  const auto parameters = module.named_parameters();
+  for (auto& [key, value] : dict->items) {
+    for (const auto& [earlier, current] :
+         {std::pair<std::string_view, const char*>("mlp.linear_1.", "mlp.0."),
+          std::pair<std::string_view, const char*>("mlp.linear_2.", "mlp.3.")}) {
+      const std::size_t at = key.find(earlier);
+      if (at == key.npos) continue;
+      std::string renamed = key;
+      renamed.replace(at, earlier.size(), current);
+      if (parameters.contains(renamed) && dict->find(renamed) == nullptr) key = std::move(renamed);
+    }
+  }
+}
+
 /// Calls `use()` and adds the file to the message of its errors.
 template <typename Use>
 auto about_file(const std::string& file, Use&& use) {
@@ -136,8 +158,9 @@ pickle::Value read_state(const std::string& directory) {
 TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory) {
   const pickle::Value content = read_state(directory);
   TrialState state;
-  // Without trial_state.json the checkpoint is foreign: its weights are used, its counters are not.
-  if (path_exists(directory + kTrialState)) {
+  // Without trial_state.json the checkpoint is foreign: its counters are not used.
+  const bool is_foreign = !path_exists(directory + kTrialState);
+  if (!is_foreign) {
     const Json saved = read_json(directory + kTrialState);
     auto progress = progress_from_json(saved);
     if (!progress) throw std::runtime_error("checkpoint " + directory + ": " + progress.error().message);
@@ -147,8 +170,12 @@ TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const st
   }
   // After all files have been read, and before any state changes.
   for (const auto& [name, callback] : wrapped.callbacks) callback->on_checkpoint_load_start(directory);
-  about(directory,
-        [&] { apply_state(run, wrapped, content, state.same_trial, state.progress.steps_completed); });
+  about(directory, [&] {
+    if (state.same_trial) return apply_state(run, wrapped, content, true, state.progress.steps_completed);
+    // The hyperparameters of this trial determine its learning rates, schedules and callbacks.
+    apply_wrapped_models(wrapped, content);
+    if (is_foreign) apply_optimizers(wrapped, content, /*with_options=*/false);
+  });
   return state;
 }
 
@@ -171,17 +198,7 @@ void load_model(const std::string& checkpoint_directory, torch::nn::Module& mode
 
 void apply_models(WrappedObjects& wrapped, const std::string& directory) {
   const pickle::Value state = read_state(directory);
-  about(directory, [&] {
-    const auto saved = saved_models(state);
-    const auto& models = wrapped.models;
-    // load_model() accepts any index; here every model of the trial must get its weights.
-    if (saved.size() != models.size()) {
-      pickle::misfit("it holds " + std::to_string(saved.size()) + " models, the trial wrapped " +
-                     std::to_string(models.size()));
-    }
-    for (std::size_t i = 0; i < models.size(); ++i)
-      apply_model(*models[i], *saved[i], "model_" + std::to_string(i));
-  });
+  about(directory, [&] { apply_wrapped_models(wrapped, state); });
 }
 
 void export_safetensors(const std::string& checkpoint_directory, const std::string& path, int model_index) {
@@ -204,8 +221,11 @@ void load_safetensors(const std::string& path, torch::nn::Module& module) {
 }
 
 void load_state_dict(const std::string& path, torch::nn::Module& module) {
-  const pickle::Value tensors = pickle::load(path);
-  about_file(path, [&] { apply_model(module, tensors, "model"); });
+  pickle::Value tensors = pickle::load(path);
+  about_file(path, [&] {
+    rename_mlp_layers(tensors, module);
+    apply_model(module, tensors, "model");
+  });
 }
 
 }  // namespace det

@@ -240,9 +240,7 @@ void apply_model(torch::nn::Module& model, const Value& state, const std::string
   }
 }
 
-void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state, bool with_generators,
-                 std::int64_t steps_completed) {
-  const Dict& dict = expect<Dict>(state, "the state");
+void apply_wrapped_models(WrappedObjects& wrapped, const Value& state) {
   const auto models = saved_models(state);
   if (models.size() != wrapped.models.size()) {
     misfit("it holds " + std::to_string(models.size()) + " models, the trial wrapped " +
@@ -251,6 +249,9 @@ void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state
   for (std::size_t i = 0; i < models.size(); ++i) {
     apply_model(*wrapped.models[i], *models[i], "model_" + std::to_string(i));
   }
+}
+
+void apply_optimizers(WrappedObjects& wrapped, const Value& state, bool with_options) {
   const List& optimizers = expect<List>(member(state, "optimizers_state_dict"), "optimizers_state_dict");
   if (optimizers.size() != wrapped.optimizers.size()) {
     misfit("it holds " + std::to_string(optimizers.size()) + " optimizers, the trial wrapped " +
@@ -259,8 +260,15 @@ void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state
   const ParameterNames names = parameter_names(wrapped);
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
     apply_optimizer(names, *wrapped.optimizers[i], optimizers[i], "optimizer_" + std::to_string(i),
-                    wrapped.zero.empty() ? nullptr : wrapped.zero[i].get());
+                    wrapped.zero.empty() ? nullptr : wrapped.zero[i].get(), with_options);
   }
+}
+
+void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state, bool with_generators,
+                 std::int64_t steps_completed) {
+  const Dict& dict = expect<Dict>(state, "the state");
+  apply_wrapped_models(wrapped, state);
+  apply_optimizers(wrapped, state, /*with_options=*/true);
   apply_schedulers(wrapped, dict);
   apply_callbacks(wrapped, dict);
   const Value* scaler = dict.find("scaler_state_dict");

@@ -34,6 +34,12 @@ void apply_generators(const torch::Device& device, std::int64_t trial_seed, int 
 void apply_state(const RunInfo& run, WrappedObjects& wrapped, const pickle::Value& state,
                  bool with_generators, std::int64_t steps_completed);
 
+/// Restores the wrapped models, which must be equal in number. Throws as apply_state() does.
+void apply_wrapped_models(WrappedObjects& wrapped, const pickle::Value& state);
+/// Restores the wrapped optimizers; without `with_options` they keep their learning rate and other options.
+/// Throws as apply_state() does.
+void apply_optimizers(WrappedObjects& wrapped, const pickle::Value& state, bool with_options);
+
 /// The entries of models_state_dict, or the single model_state_dict of old Python releases.
 /// The pointers are into `state`.
 std::vector<const pickle::Value*> saved_models(const pickle::Value& state);

@@ -230,7 +230,7 @@ Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& op
 }
 
 void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer, const Value& saved,
-                     const std::string& owner, const ZeroPartition* partition) {
+                     const std::string& owner, const ZeroPartition* partition, bool with_options) {
   if (!is_known_optimizer(optimizer)) return apply_optimizer_archive(names, optimizer, saved, owner);
   const Dict& states = expect<Dict>(pickle::member(saved, "state"), owner + ".state");
   const List& groups = expect<List>(pickle::member(saved, "param_groups"), owner + ".param_groups");
@@ -247,7 +247,7 @@ void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optim
       auto& group = optimizer.param_groups()[g];
       const Dict& entry = expect<Dict>(groups[g], owner);
       refuse_foreign_options(entry, owner, std::is_same_v<Options, torch::optim::AdamWOptions>);
-      fields(static_cast<Options&>(group.options()), LoadField{entry, owner});
+      if (with_options) fields(static_cast<Options&>(group.options()), LoadField{entry, owner});
       const List& members = expect<List>(pickle::member(groups[g], "params"), owner + ".params");
       if (members.size() != group.params().size()) {
         misfit(owner + ": parameter group " + std::to_string(g) + " has " + std::to_string(members.size()) +

@@ -23,12 +23,13 @@ void check_can_be_saved(const ParameterNames& names, torch::optim::Optimizer& op
 pickle::Value collect_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer);
 
 /// Restores a state of this library, or of a Python optimizer of the same kind with the same
-/// parameters in the same order. Replaces the optimizer's options and state. A state that was divided over
-/// ranks is accepted (add_optimizer_parts), and with a `partition` only this rank's part is kept. Throws
-/// std::runtime_error naming `owner` and the mismatch.
+/// parameters in the same order. Replaces the optimizer's state and, `with_options`, its options (a class
+/// that is stored as an archive: always). A state that was divided over ranks is accepted
+/// (add_optimizer_parts), and with a `partition` only this rank's part is kept. Throws std::runtime_error
+/// naming `owner` and the mismatch.
 void apply_optimizer(const ParameterNames& names, torch::optim::Optimizer& optimizer,
                      const pickle::Value& saved, const std::string& owner,
-                     const ZeroPartition* partition = nullptr);
+                     const ZeroPartition* partition = nullptr, bool with_options = true);
 
 /// This rank's part of the state of an optimizer that is divided over the ranks: {parameter: {"begin": …,
 /// "strides": […], "state": {…}}}, with elements in the order of a parameter's memory.

@@ -22,6 +22,8 @@ constexpr std::uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral 
                         kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 /// A 32-bit field with this value is stored in a zip64 field instead.
 constexpr std::uint32_t kFull32 = 0xffffffff;
+/// Start of files in PyTorch's format before zip archives: the pickle of a magic number.
+constexpr std::string_view kLegacyMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::uint16_t kFlags = 0x0808;  // a data descriptor follows the content; names are UTF-8
 constexpr std::size_t kAlignment = 64, kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kLocatorSize = 20,
                       kEnd64Size = 56;
@@ -202,6 +204,11 @@ ZipReader::~ZipReader() { ::munmap(const_cast<char*>(bytes_.data()), bytes_.size
 void ZipReader::read_directory() {
   const Cursor in{bytes_, path_};
   const std::uint64_t end = bytes_.size() - kEndSize;
+  if (bytes_.starts_with(kLegacyMagic)) {
+    throw std::runtime_error(path_ +
+                             ": saved in the format of PyTorch before 1.6; load it with Python and "
+                             "torch.save it again");
+  }
   if (in.at<std::uint32_t>(end) != kEnd)
     throw std::runtime_error(path_ + ": not a PyTorch file, or cut short");
   std::uint64_t count = in.at<std::uint16_t>(end + 10), at = in.at<std::uint32_t>(end + 16);

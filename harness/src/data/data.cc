@@ -1,6 +1,7 @@
 // Datasets that are read record by record, and validation of DataLoader options.
 #include "det/data.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -41,7 +42,11 @@ void SampledBatches::start(std::int64_t epoch) {
 
 std::optional<Batch> SampledBatches::next() {
   if (position_ >= batch_sampler_->count()) return std::nullopt;
-  return dataset_->get_batch(batch_sampler_->at(pass_, position_++), key_);
+  SampleKey key = key_;
+  // start() is not called again, so the position tells the epoch.
+  if (batch_sampler_->count() == kEndless)
+    key.epoch += position_ / std::max<std::int64_t>(batch_sampler_->size(), 1);
+  return dataset_->get_batch(batch_sampler_->at(pass_, position_++), key);
 }
 
 namespace {

@@ -3,6 +3,8 @@
 
 #include <turbojpeg.h>
 
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -101,7 +103,8 @@ ImageHeader read_image_header(std::string_view file) {
         0) {
       refuse(std::string("is no JPEG, PNG, BMP or PNM that can be read: ") + ::stbi_failure_reason());
     }
-    header = {height, width, false};
+    // The height of a BMP that is stored from top to bottom is negative.
+    header = {std::abs(static_cast<std::int64_t>(height)), width, false};
   }
   if (header.height < 1 || header.width < 1 || header.height > kMaxPixels / header.width) {
     // Checked before any allocation for pixels.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "harness/src/base/heartbeat.h"
 #include "harness/src/base/torch_compat.h"
 #include "harness/src/checkpoint/state.h"
 #include "harness/src/data/batch_stream.h"
@@ -16,7 +17,10 @@ namespace det {
 LoaderIterator::LoaderIterator(std::unique_ptr<BatchStream> stream) : stream_(std::move(stream)) {}
 LoaderIterator::LoaderIterator(LoaderIterator&&) noexcept = default;
 LoaderIterator::~LoaderIterator() = default;
-std::optional<Batch> LoaderIterator::next() { return stream_->next(); }
+std::optional<Batch> LoaderIterator::next() {
+  beat();
+  return stream_->next();
+}
 
 TrialContext::TrialContext(std::unique_ptr<ContextState> state) : state_(std::move(state)) {}
 TrialContext::~TrialContext() = default;

@@ -117,6 +117,10 @@ std::int64_t in_batches(Length::Unit unit, std::int64_t count, const std::string
     case Length::Unit::kBatches:
       return count;
     case Length::Unit::kEpochs:
+      if (batches_per_epoch == kEndless) {
+        throw std::invalid_argument("fit: " + option +
+                                    ": the training data has no size, so it has no epochs; use batches");
+      }
       return count * batches_per_epoch;
     case Length::Unit::kRecords:
       break;

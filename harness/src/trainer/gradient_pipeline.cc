@@ -1,5 +1,6 @@
 // From a loss to an optimizer step: backward pass, averaging over processes, aggregation, virtual shards,
 // clipping, step.
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <stdexcept>
 
 #include "harness/src/base/torch_compat.h"
+#include "harness/src/optim/autocast_compat.h"
 #include "harness/src/optim/graph_mode.h"
 #include "harness/src/optim/zero_partition.h"
 #include "harness/src/trainer/context_state.h"
@@ -120,6 +122,17 @@ std::size_t index_of(const ContextState& state, const torch::optim::Optimizer& o
   return static_cast<std::size_t>(found - wrapped.begin());
 }
 
+/// Scope of an optimizer's step: in full precision. Weights that were cast before are cast again after it.
+class StepScope {
+ public:
+  explicit StepScope(const torch::Device& device) : full_precision_(device, torch::kFloat, false) {}
+  ~StepScope() { at::autocast::clear_cache(); }
+  StepScope(const StepScope&) = delete;
+
+ private:
+  Autocast full_precision_;
+};
+
 /// Cheaper than zeros: the next backward pass moves its gradient in.
 void clear_gradients(torch::optim::Optimizer& optimizer) {
   for (auto& group : optimizer.param_groups()) {
@@ -164,6 +177,8 @@ void TrialContext::step_optimizer(torch::optim::Optimizer& optimizer, const Clip
   const std::size_t index = index_of(*state_, optimizer);
   Stepping& stepping = state_->gradients.stepping[index];
   const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
+  // Also where a virtual shard does not step, so that all shards cast alike.
+  const StepScope scope(state_->run.device);
   const Aggregation& aggregation = state_->gradients.aggregation;
   if (!auto_zero_grads && (aggregation.frequency > 1 || state_->gradients.exact)) {
     throw std::logic_error(
@@ -216,9 +231,17 @@ torch::Tensor TrialContext::step_optimizer(torch::optim::Optimizer& optimizer,
   if (conflict != nullptr)
     throw std::logic_error(std::string("step_optimizer: a closure does not go with ") + conflict);
   const PhaseSpan span(state_->instruments.phases.get(), Phase::kOptimizer);
+  const torch::Device& device = state_->run.device;
+  const compat::AutocastSetting outside = compat::autocast(device.type());
+  const StepScope scope(device);
   torch::Tensor first = optimizer.step([&] {
     clear_gradients(optimizer);
+    // The optimizer has changed the weights since the last evaluation.
+    at::autocast::clear_cache();
+    std::optional<Autocast> autocast;
+    if (outside.enabled) autocast.emplace(device, outside.dtype);
     const torch::Tensor own = closure();
+    autocast.reset();
     if (!own.defined()) throw std::invalid_argument("step_optimizer: the closure returned no loss");
     torch::Tensor loss = own.detach().clone();
     // The steps depend on the loss. Its value must be equal on all ranks, like the gradients.

@@ -60,6 +60,16 @@ void divide_optimizers(ContextState& state) {
   }
 }
 
+/// Adjusts the loss scale. Batches without an optimizer step do not change it.
+void update_scale(GradScaler* scaler) {
+  if (scaler == nullptr) return;
+  try {
+    scaler->update();
+  } catch (const std::logic_error&) {
+    // There was no step since the last update.
+  }
+}
+
 }  // namespace
 
 TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, bool stop_on_bad_loss)
@@ -200,7 +210,7 @@ void TrainStep::run(std::int64_t number) {
   }
   // Optimizers stepped in train_batch; the loss scale and the schedules follow once per aggregation window.
   if (state_.gradients.at.ends_window) {
-    if (state_.wrapped.scaler != nullptr) state_.wrapped.scaler->update();
+    update_scale(state_.wrapped.scaler.get());
     step_schedules(number);
   }
   if (state_.instruments.tracer != nullptr) state_.instruments.tracer->step();

@@ -266,12 +266,17 @@ class Fit {
     }
   }
 
-  /// The directory of the checkpoint to start from; "" to start from scratch.
-  /// The chief decides for all ranks.
+  /// The directory of the checkpoint to start from; "" to start from scratch. The chief selects the
+  /// checkpoint for all ranks; each rank has it in its own storage directory.
   std::string starting_point() const {
-    const std::string name = options_.latest_checkpoint.value_or(state_.run.info.latest_checkpoint);
-    const std::string directory = name.empty() ? "" : checkpoint_directory(state_.run.info, name);
-    return state_.run.distributed->broadcast(directory).get<std::string>();
+    const TrialInfo& info = state_.run.info;
+    std::string name = options_.latest_checkpoint.value_or(info.latest_checkpoint);
+    if (name == "latest" && state_.run.distributed->is_chief()) {
+      name = checkpoint_directory(info, name);
+      name.erase(0, name.rfind('/') + 1);
+    }
+    name = state_.run.distributed->broadcast(name).get<std::string>();
+    return name.empty() ? "" : checkpoint_directory(info, name);
   }
 
   /// Loads the checkpoint. A checkpoint of another trial provides weights only, not counters or metrics.

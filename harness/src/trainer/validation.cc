@@ -21,6 +21,17 @@ void set_training(ContextState& state, bool training) {
   for (const auto& model : state.wrapped.models) model->train(training);
 }
 
+/// Sends rank 0's buffers (running means), so that all ranks evaluate the same model. In exact mode they are
+/// equal already. Collective.
+void share_buffers(const ContextState& state) {
+  if (state.run.communicator == nullptr || state.gradients.exact) return;
+  for (const auto& model : state.wrapped.models) {
+    for (const torch::Tensor& buffer : model->buffers()) {
+      if (buffer.defined() && buffer.is_floating_point()) state.run.communicator->broadcast(buffer)->wait();
+    }
+  }
+}
+
 }  // namespace
 
 Validation::Validation(Trial& trial, TrialContext& context, DataLoader loader)
@@ -52,6 +63,7 @@ Json Validation::evaluating(const std::function<Json()>& act) {
   set_training(state_, false);
   state_.metric_reducers.reset(kReducers);
   const at::NoGradGuard no_grad;
+  share_buffers(state_);
   std::optional<Autocast> autocast;
   if (state_.gradients.amp) autocast.emplace(state_.run.device, state_.gradients.amp->dtype);
   Json metrics = act();

@@ -78,6 +78,46 @@ TEST_CASE("another trial's checkpoint restores weights but not generators") {
   CHECK(generator_bytes(second.run.device) == generators);
 }
 
+/// The state without its models, as bytes.
+std::string rest_of(Fixture& fixture) {
+  pickle::Dict rest = *fixture.state().as<pickle::Dict>();
+  std::erase_if(rest.items, [](const auto& item) { return item.first == "models_state_dict"; });
+  return testing::file_bytes(rest);
+}
+
+TEST_CASE("another trial's checkpoint changes no option, schedule, callback or optimizer state") {
+  Storage storage;
+  Fixture first(1, storage.path), second(2, storage.path);
+  first.add_all(), second.add_all();
+  first.train(4);
+  first.wrapped.lr_schedulers[0].scheduler->step();
+  first.wrapped.callbacks[0].second->load_state_dict({{"count", 4}});
+  const std::string directory = save_whole(first.run, first.wrapped, 4);
+  second.run.info.trial_id = 6;
+  const std::string before = rest_of(second);
+  CHECK_FALSE(load_checkpoint(second.run, second.wrapped, directory).same_trial);
+  CHECK(at::equal(second.model->parameters()[0], first.model->parameters()[0]));
+  CHECK(rest_of(second) == before);
+}
+
+TEST_CASE("a checkpoint of another program restores optimizer state but no learning rate") {
+  Storage storage;
+  Fixture first(1), second(2);
+  first.add_all(), second.add_all();
+  first.train(4);
+  first.wrapped.lr_schedulers[0].scheduler->step();
+  fs::create_directories(storage.path);
+  pickle::save(first.state(), storage.path + "/state_dict.pth");
+  CHECK_FALSE(load_checkpoint(second.run, second.wrapped, storage.path).same_trial);
+  const auto optimizer_state = [](const Fixture& fixture) {
+    return testing::file_bytes(pickle::member(
+        collect_optimizer(parameter_names(fixture.wrapped), *fixture.wrapped.optimizers[0]), "state"));
+  };
+  CHECK(optimizer_state(second) == optimizer_state(first));
+  CHECK(second.wrapped.optimizers[0]->param_groups()[0].options().get_lr() == 0.5);
+  CHECK(second.wrapped.lr_schedulers[0].scheduler->get_last_lr() == std::vector<double>{0.5});
+}
+
 TEST_CASE("a save holds the state of its call, and the next save waits for it") {
   Storage storage;
   Fixture fixture(1, storage.path);

@@ -143,6 +143,14 @@ TEST_CASE("a file truncated at any length is refused with its name") {
   }
 }
 
+TEST_CASE("a file in the format of PyTorch before 1.6 is refused with what to do") {
+  const File file;
+  file.write("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19." + std::string(100, 'x'));
+  CHECK_THROWS_WITH(pickle::load(file.path),
+                    Catch::StartsWith(file.path) &&
+                        Catch::Contains("PyTorch before 1.6; load it with Python and torch.save it again"));
+}
+
 TEST_CASE("a pickle that calls a function is refused without the call") {
   const File file;
   const std::string witness = file.directory.path() + "/witness";

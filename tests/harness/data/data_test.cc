@@ -102,6 +102,16 @@ TEST_CASE("random augmentation depends on seed, epoch and record, not on the bat
   CHECK_FALSE(whole[0].equal(whole[1]));
 }
 
+TEST_CASE("an endless order changes records in another way in each epoch") {
+  const AnyBatchSampler batches = BatchSampler(SequentialSampler(10), 5, false);
+  SampledBatches source(std::make_shared<Noisy>(), RepeatBatchSampler(batches));
+  source.start(0);
+  std::vector<torch::Tensor> seen;
+  for (int i = 0; i < 4; ++i) seen.push_back(source.next()->tensor());
+  CHECK_FALSE(seen[2].equal(seen[0]));
+  CHECK_FALSE(seen[3].equal(seen[1]));
+}
+
 TEST_CASE("sampled batches use the sampler unchanged") {
   const auto numbers = std::make_shared<Numbers>(4);
   const AnyBatchSampler batches = BatchSampler(SequentialSampler(4), 3, false);

@@ -7,6 +7,7 @@
 
 // Catch2 must follow LibTorch: both define CHECK.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -206,6 +207,12 @@ TEST_CASE("images of every supported format are read as RGB") {
   CHECK(difference(read_image(here + "gray.png"), gray.expand({21, 30, 3})) == 0);
   ::stbi_write_bmp((here + "x.bmp").c_str(), 30, 21, 3, pixels.data_ptr());
   CHECK(difference(read_image(here + "x.bmp"), pixels) == 0);
+  // A negative height: rows are stored from top to bottom.
+  std::string bmp = read_file(here + "x.bmp").value();
+  constexpr std::int32_t kHeight = -21;
+  std::memcpy(bmp.data() + 22, &kHeight, sizeof kHeight);
+  write(here + "top_down.bmp", bmp);
+  CHECK(difference(read_image(here + "top_down.bmp"), pixels.flip({0})) == 0);
   write(here + "x.ppm",
         "P6\n30 21\n255\n" + std::string(reinterpret_cast<const char*>(pixels.data_ptr()), 21 * 30 * 3));
   CHECK(difference(read_image(here + "x.ppm"), pixels) == 0);

@@ -71,7 +71,7 @@ TEST_CASE("training on one, two and four processes gives the same bits") {
   CHECK(digests[0] == digests[2]);
 }
 
-TEST_CASE("gradients of a layer unfrozen during training are averaged over two processes") {
+TEST_CASE("two processes average gradients of a layer unfrozen in training, and validate the same model") {
   const auto storage = TemporaryDirectory::create().value();
   digest_at_end(storage.path(), 2, "fast");
 }

@@ -2,7 +2,7 @@
 // `reproducibility: exact` it trains a network with dropout, batch statistics, a schedule, AdamW and a layer
 // that is frozen at first. A second network reads the first one's output after its step and steps its
 // schedule by hand. Every rank prints the SHA-256 of all weights, buffers, optimizer and schedule state. With
-// `fast` (the other mode), only weights are hashed.
+// `fast` (the other mode), weights and the buffers of the last validation are hashed.
 #include <iostream>
 
 #include "common/crypto/digest.h"
@@ -52,9 +52,13 @@ class ExactTrial : public det::Trial {
   }
   det::Metrics evaluate_batch(det::Batch& batch) override {
     const auto [data, target] = batch.unpack<2>();
+    evaluated_.clear();
+    for (const torch::Tensor& buffer : model_->buffers()) evaluated_.push_back(buffer.clone());
     return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target)}};
   }
   std::vector<torch::Tensor> parameters() const { return model_->parameters(); }
+  /// The buffers in the last evaluated batch.
+  const std::vector<torch::Tensor>& evaluated() const { return evaluated_; }
 
  private:
   det::TrialContext& context_;
@@ -63,6 +67,7 @@ class ExactTrial : public det::Trial {
   torch::nn::Linear judge_;
   torch::optim::SGD& judge_optimizer_;
   det::ExponentialLR& judge_schedule_;
+  std::vector<torch::Tensor> evaluated_;
 };
 
 void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
@@ -94,6 +99,7 @@ int main(int argc, char** argv) {
         det::Sha256 digest;
         if (fast) {
           for (const torch::Tensor& parameter : trial.parameters()) add_bytes(digest, parameter);
+          for (const torch::Tensor& buffer : trial.evaluated()) add_bytes(digest, buffer);
         } else {
           add_bytes(digest,
                     det::collect_state(context.state().wrapped, {det::generator_bytes(context.device())}));

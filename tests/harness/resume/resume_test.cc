@@ -85,6 +85,15 @@ TEST_CASE("a trial updates the heartbeat file") {
   CHECK(path_exists(directory.path() + "/heartbeat"));
 }
 
+TEST_CASE("each batch of a full dataset updates the heartbeat file") {
+  const auto directory = TemporaryDirectory::create().value();
+  ProcessOptions options = program(directory.path());
+  options.argv.push_back("full");
+  options.env = environment_with({"OMP_NUM_THREADS=1", "DET_RUN_DIR=" + directory.path()});
+  REQUIRE(run_process(options).value().ok());
+  CHECK_THAT(reports_of(directory.path())["validation 1"], Catch::Contains("\"updated\":1.0"));
+}
+
 TEST_CASE("parameters, optimizer, generators and metrics are bit-identical after twenty random kills") {
   const auto whole = TemporaryDirectory::create().value();
   const std::string expected = run_to_end(whole.path());

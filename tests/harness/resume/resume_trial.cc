@@ -1,11 +1,15 @@
-// Program for resume_test: resume_trial STORAGE REPORTS. Trains a small network with dropout, shuffled data
-// and Adam, and saves often. Appends each report to a file as a JSON line, so that a kill loses no reported
-// value. Prints the SHA-256 of all parameters and optimizer state at the end.
+// Program for resume_test: resume_trial STORAGE REPORTS [full]. Trains a small network with dropout, shuffled
+// data and Adam, and saves often. Appends each report to a file as a JSON line, so that a kill loses no
+// reported value. Prints the SHA-256 of all parameters and optimizer state at the end. With `full` it trains
+// one batch, and its validation reports whether the next batch of a full dataset updates the heartbeat file.
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <iostream>
 
+#include "common/base/wait.h"
 #include "common/crypto/digest.h"
 #include "fixture.h"
 #include "harness/src/checkpoint/pickle.h"
@@ -46,14 +50,39 @@ void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
   }
 }
 
+class FullDatasetTrial final : public det::testing::SmallTrial {
+ public:
+  FullDatasetTrial(det::TrialContext& context, det::testing::Record& record)
+      : SmallTrial(context, record), context_(context) {}
+  std::optional<det::Metrics> evaluate_full_dataset(const det::DataLoader& loader) override {
+    const std::string heartbeat = std::string(std::getenv("DET_RUN_DIR")) + "/heartbeat";
+    auto batches = context_.iterate(loader);
+    (void)::unlink(heartbeat.c_str());
+    // The file is touched at most once a second.
+    const auto touches = [&] {
+      (void)batches.next();
+      return det::path_exists(heartbeat);
+    };
+    return det::Metrics{{"updated", det::wait_until(touches, std::chrono::seconds(5)) ? 1.0 : 0.0}};
+  }
+
+ private:
+  det::TrialContext& context_;
+};
+
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   return det::run(
       [&](det::TrialContext& context) {
         context.state().run.client = std::make_unique<FileClient>(argv[2]);
         context.state().run.info.hparams = {{"global_batch_size", 4}, {"learning_rate", 0.01}};
         det::testing::Record record;
+        if (argc > 3) {
+          FullDatasetTrial full(context, record);
+          det::Trainer(full, context).fit({.max_length = det::Batches(1)});
+          return;
+        }
         det::testing::SmallTrial trial(context, record);
         det::Trainer(trial, context)
             .fit({.max_length = det::Batches(300),

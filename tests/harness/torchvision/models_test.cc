@@ -124,5 +124,31 @@ TEST_CASE("a file that holds other tensors than the model is refused by name") {
   CHECK(linear->weight.equal(torch::ones({2, 3})));
 }
 
+/// The MLP of a vision transformer.
+struct Mlp : torch::nn::Module {
+  Mlp() {
+    register_module("0", torch::nn::Linear(2, 3));
+    register_module("3", torch::nn::Linear(3, 2));
+  }
+};
+struct EncoderLayer : torch::nn::Module {
+  EncoderLayer() { register_module("mlp", std::make_shared<Mlp>()); }
+};
+
+TEST_CASE("a file with torchvision's earlier names of a transformer's layers is read") {
+  auto directory = TemporaryDirectory::create().value();
+  const std::string file = directory.path() + "/x.pth";
+  const auto from = std::make_shared<EncoderLayer>(), to = std::make_shared<EncoderLayer>();
+  pickle::Dict tensors;
+  for (const auto& item : from->named_parameters()) {
+    const std::string layer = item.key().find(".0.") != std::string::npos ? "mlp.linear_1" : "mlp.linear_2";
+    tensors.add(layer + item.key().substr(item.key().rfind('.')), pickle::Value(item.value()));
+  }
+  pickle::save(tensors, file);
+  load_state_dict(file, *to);
+  for (const auto& item : from->named_parameters())
+    CHECK(to->named_parameters()[item.key()].equal(item.value()));
+}
+
 }  // namespace
 }  // namespace det
