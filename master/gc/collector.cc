@@ -140,6 +140,8 @@ void Collector::look_at(ExperimentId id) {
 }
 
 void Collector::tick() {
+  // Decided before the checks: their failures must not delay a retry that is due.
+  const bool due = retry_at_ && mono_now() >= *retry_at_;
   if (all_.exchange(false)) {
     const auto ids = db::experiments_with_checkpoints(pool_);
     if (!ids) all_ = true;
@@ -161,15 +163,14 @@ void Collector::tick() {
     if (done.error().code != Code::kFailedPrecondition) later_.insert(id);
     break;
   }
-  const MonoTime now = mono_now();
-  if (!retry_at_ || now >= *retry_at_) dirty_.merge(later_);
-  if (marked_ && (!retry_at_ || now >= *retry_at_)) {
+  if (due || !retry_at_) dirty_.merge(later_);
+  if (marked_ && (due || !retry_at_)) {
     const Status done = finish_marked();
     marked_ = !done;
     if (!done) note_failure(done);
     if (done) retry_at_.reset(), wait_ = Duration(0), last_trouble_.clear();
   }
-  if (!sweep_at_ || now >= *sweep_at_) {
+  if (const MonoTime now = mono_now(); !sweep_at_ || now >= *sweep_at_) {
     // The first sweep waits a sixtieth of the period, so that it does not slow the start.
     const bool first = !sweep_at_;
     sweep_at_ = now + (first ? options_.sweep / 60 : options_.sweep);
@@ -180,8 +181,12 @@ void Collector::tick() {
 }
 
 void Collector::note_failure(const Status& status) {
-  wait_ = std::clamp(wait_ * 2, options_.retry, options_.retry * 20);
-  retry_at_ = mono_now() + wait_;
+  // New failures of one storage must not delay the next retry of the others.
+  const MonoTime now = mono_now();
+  if (!retry_at_ || now >= *retry_at_) {
+    wait_ = std::clamp(wait_ * 2, options_.retry, options_.retry * 20);
+    retry_at_ = now + wait_;
+  }
   if (status.error().message != last_trouble_)
     log::warn("checkpoints could not be deleted; retrying", {{"reason", status.error().message}});
   last_trouble_ = status.error().message;

@@ -76,7 +76,7 @@ class Collector {
   // The background check, every `pause`.
   struct Storage;
   void tick();
-  // Starts or extends the back-off and logs a new reason once.
+  // Sets the time of the next retry, unless it is in the future, and logs a new reason once.
   void note_failure(const Status& status);
   // Removes the media of an experiment.
   Status remove_media(ExperimentId id);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxMessage = 64 << 10;
 constexpr std::int64_t kSmallBody = 64 << 10, kMaxBody = 64LL << 20;
-constexpr std::size_t kMaxTickets = 10'000;
+constexpr std::size_t kMaxTicketsOfUser = 200;
 constexpr Duration kTicketTime = std::chrono::hours(12);
 constexpr const char* kConnect = "/det.v1.TaskService/Connect";
 
@@ -299,13 +299,36 @@ std::string Proxy::authorization_of(const Request& request, const ProxyPath& pat
   return cookie.empty() ? "" : "Bearer " + std::string(cookie);
 }
 
-std::string Proxy::issue_ticket(const std::string& service, const std::string& authorization) {
+std::string Proxy::issue_ticket(const std::string& service, const std::string& authorization,
+                                std::size_t owner) {
   std::string ticket = random_token();
   tickets_[ticket] = {service, authorization, mono_now() + kTicketTime};
-  oldest_tickets_.push_back(ticket);
-  for (; oldest_tickets_.size() > kMaxTickets; oldest_tickets_.pop_front())
-    tickets_.erase(oldest_tickets_.front());
+  std::deque<std::string>& own = oldest_tickets_[owner];
+  own.push_back(ticket);
+  for (; own.size() > kMaxTicketsOfUser; own.pop_front()) tickets_.erase(own.front());
   return ticket;
+}
+
+void Proxy::open_page(const ProxyPath& path, const std::string& authorization, const Request& request,
+                      const std::shared_ptr<Exchange>& exchange) {
+  using Admitted = Result<std::shared_ptr<loop::Budget::Lease>>;
+  const Entrance entrance{.method = kConnect,
+                          .authorization = authorization,
+                          .allocation_token = "",
+                          .address = request.peer,
+                          .large = false};
+  const std::string query = request.query.empty() ? "" : "?" + request.query;
+  const auto open = [this, path, authorization, query, exchange](const Admitted& admitted) {
+    if (!admitted) return exchange->respond(error_response(admitted.error()));
+    ProxyPath page = path;
+    page.ticket = issue_ticket(page.service, authorization, *admitted ? (*admitted)->cell() : 0);
+    exchange->respond(redirection(page.prefix() + (page.rest.empty() ? "/" : page.rest) + query));
+  };
+  // Counted as a call: the proxy must outlive the answer.
+  const auto call = std::make_shared<Calls::Ticket>(calls_);
+  admit_(entrance, [post = post_, call, open](const Admitted& admitted) {
+    post([call, open, admitted] { open(admitted); });
+  });
 }
 
 void Proxy::admit(const Request& request, std::int64_t bytes, std::function<void(Admission)> done) {
@@ -358,9 +381,8 @@ void Proxy::handle(Request request, const std::shared_ptr<Exchange>& exchange) {
   if (by_cookie && is_forgery(request))
     return exchange->respond(error_response(
         {Code::kPermissionDenied, "a request of another page with the session cookie is refused", {}}));
-  if (by_cookie && is_navigation(request)) path->ticket = issue_ticket(path->service, authorization);
-  if (path->rest.empty() || (by_cookie && is_navigation(request)))
-    return exchange->respond(redirection(path->prefix() + (path->rest.empty() ? "/" : path->rest) + query));
+  if (by_cookie && is_navigation(request)) return open_page(*path, authorization, request, exchange);
+  if (path->rest.empty()) return exchange->respond(redirection(path->prefix() + "/" + query));
   std::make_shared<ProxiedCall>(calls_, channel_, post_, std::move(request), std::move(*path), tls_, exchange)
       ->run(authorization);
 }

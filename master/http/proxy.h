@@ -46,7 +46,13 @@ class Proxy {
   };
   /// Returns "Bearer TOKEN" of the sender; "" without one.
   std::string authorization_of(const Request& request, const ProxyPath& path) const;
-  std::string issue_ticket(const std::string& service, const std::string& authorization);
+  /// `owner`: cell of the budget that the user has. A new ticket beyond the limit takes the place of the
+  /// oldest one of the same owner.
+  std::string issue_ticket(const std::string& service, const std::string& authorization, std::size_t owner);
+  /// Redirects a page that was opened with the session cookie to its address with a ticket, after the cookie
+  /// has been checked.
+  void open_page(const ProxyPath& path, const std::string& authorization, const Request& request,
+                 const std::shared_ptr<Exchange>& exchange);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const Admit admit_;
@@ -54,7 +60,7 @@ class Proxy {
   const bool tls_, shell_ssh_;
   const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
   std::map<std::string, Ticket> tickets_;
-  std::deque<std::string> oldest_tickets_;
+  std::map<std::size_t, std::deque<std::string>> oldest_tickets_;  ///< by owner, the oldest first
 };
 
 }  // namespace det::http

@@ -42,6 +42,8 @@ class Budget {
       amount_ += more;
       return true;
     }
+    /// The cell of the owner.
+    std::size_t cell() const { return cell_; }
 
    private:
     friend class Budget;

@@ -14,11 +14,12 @@ BUILD = os.environ["DET_E2E_BUILD"]
 class Logins:
     """Logins at a cluster over HTTP."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, name="admin"):
         self.cluster = cluster
+        self.name = name
 
     def log_in(self, password, token=None, client=None):
-        """(status, body) of a login as admin, with a session or through a proxy on behalf of `client`."""
+        """(status, body) of a login, with a session or through a proxy on behalf of `client`."""
         headers = {"Content-Type": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -26,7 +27,7 @@ class Logins:
             headers["X-Forwarded-For"] = client
         request = urllib.request.Request(
             self.cluster.url + "/api/v1/auth/login", method="POST", headers=headers,
-            data=json.dumps({"username": "admin", "password": password}).encode())
+            data=json.dumps({"username": self.name, "password": password}).encode())
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.status, answer.read().decode()
@@ -53,6 +54,18 @@ class LoginLockout(unittest.TestCase):
             self.assertEqual(logins.log_in(cluster.password(), token=session)[0], 200)
             # The command line presents the session that it has.
             cluster.det("user", "login", "admin", "--password-file", cluster.dir / "master" / "admin-password")
+
+    def test_guesses_do_not_lock_out_a_device_of_a_user_with_capitals_in_the_name(self):
+        with Cluster(BUILD) as cluster:
+            password = cluster.dir / "password-Alice"
+            password.write_text("correct horse battery staple\n")
+            cluster.det("user", "create", "Alice", "--password-file", password)
+            logins = Logins(cluster, "Alice")
+            status, body = logins.log_in("correct horse battery staple")
+            self.assertEqual(status, 200, body)
+            session = json.loads(body)["token"]
+            self.assertTrue(logins.guess(), "guesses are slowed down")
+            self.assertEqual(logins.log_in("correct horse battery staple", token=session)[0], 200)
 
     def test_an_untrusted_header_does_not_lift_the_delay(self):
         with Cluster(BUILD) as cluster:

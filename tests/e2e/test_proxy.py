@@ -188,6 +188,30 @@ class Proxy(unittest.TestCase):
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("port 1 is not one of", refused.stderr)
 
+    def test_a_task_is_reachable_and_explained_after_a_pause(self):
+        port = free_port()
+        config = {"entrypoint": ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"], "resources": {"slots": 0},
+                  "environment": {"proxy_ports": [{"proxy_port": port, "strip_prefix": True}]}}
+        status, body = self.cluster.post("/api/v1/generic-tasks", {"config": json.dumps(config), "contextDirectory": []}, self.token)
+        self.assertEqual(status, 200, body)
+        task = json.loads(body)["taskId"]
+
+        def state():
+            return json.loads(self.cluster.get(f"/api/v1/tasks/{task}", self.token)[1])["task"]["taskState"]
+
+        def reached():
+            return self.call("GET", f"/proxy/{task}/")[0] == 200
+
+        wait_until("the program to serve", reached)
+        self.assertEqual(self.cluster.post(f"/api/v1/tasks/{task}/pause", {}, self.token)[0], 200)
+        wait_until("the pause", lambda: state() == "GENERIC_TASK_STATE_PAUSED")
+        wait_until("it to be resumed", lambda: self.cluster.post(f"/api/v1/tasks/{task}/unpause", {}, self.token)[0] == 200)
+        wait_until("the program to serve again", reached, 30)
+        status, body = self.cluster.get(f"/api/v1/commands/{task}/explain", self.token)
+        self.assertEqual(status, 200, body)
+        self.assertIn("has slots", json.loads(body)["explanation"]["text"])
+        self.cluster.post(f"/api/v1/tasks/{task}/kill", {}, self.token)
+
     def test_the_task_is_reachable_again_after_a_restart_of_the_master(self):
         one, _ = self.open_websocket()
         self.cluster.kill_master()

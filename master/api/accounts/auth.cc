@@ -47,7 +47,8 @@ Status AuthService::Login(const Caller& caller, const v1::LoginRequest& request,
   const std::string& known = caller.credentials.user_token;
   const auto session = known.empty() ? Result<db::Session>(fail(Code::kNotFound, "no session"))
                                      : context_.sessions->find(token_hash(known));
-  const std::string from = session && session->user.name == name ? "session " + token_hash(known) : address;
+  const bool own = session && to_lower(session->user.name) == name;
+  const std::string from = own ? "session " + token_hash(known) : address;
   TRY(throttle_.allow(name, from, mono_now()));
   auto form = password_form(request.password(), request.is_hashed());
   auto user = db::find_user(context_.pool, name);

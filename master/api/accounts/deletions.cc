@@ -37,7 +37,7 @@ Result<bool> Deletions::start(const db::Container& container) {
                                                " models; move or delete them first");
   }
   if (contents.ended.empty() && contents.live.empty() && contents.live_commands.empty()) {
-    TRY(db::delete_container(context_.pool, container));
+    TRY(remove(container));
     return true;
   }
   TRY(db::begin_deletion(context_.pool, container));
@@ -65,6 +65,23 @@ void Deletions::tick() {
   }
 }
 
+Status Deletions::remove(const db::Container& container) {
+  // A missing container is not barred: its id may be that of a later one.
+  TRY_ASSIGN(const auto projects, db::projects_in(context_.pool, container));
+  core::BarContainer bar{.projects = projects};
+  if (container.kind == db::Container::Kind::kWorkspace) bar.workspace = container.id;
+  Status done;
+  if (const auto barred = context_.loop.ask(bar); !barred)
+    done = tl::unexpected(barred.error());
+  else
+    done = db::delete_container(context_.pool, container, projects);
+  // A container that may be gone stays barred.
+  if (done || done.error().code == Code::kNotFound || done.error().code == Code::kUnknown) return done;
+  bar.barred = false;
+  (void)context_.loop.submit(std::move(bar));
+  return done;
+}
+
 Result<bool> Deletions::advance(const db::Container& container) {
   TRY_ASSIGN(const db::Contents contents, db::contents_of(context_.pool, container));
   for (const ExperimentId id : contents.live)
@@ -78,7 +95,7 @@ Result<bool> Deletions::advance(const db::Container& container) {
     if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   }
   if (!contents.live.empty() || !contents.live_commands.empty()) return false;
-  const Status done = db::delete_container(context_.pool, container);
+  const Status done = remove(container);
   if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   return true;
 }

@@ -29,6 +29,10 @@ class Deletions {
 
  private:
   void tick();
+  /// Deletes an empty container, after the core has been told to refuse submissions into it: a submission
+  /// that the core has taken is durable by then, and the database refuses the deletion. Errors: as
+  /// delete_container.
+  Status remove(const db::Container& container);
   /// One step. Returns true when the container is gone, false while something in it still ends.
   Result<bool> advance(const db::Container& container);
 

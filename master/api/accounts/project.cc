@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxProjectDescription = 4096;
 constexpr std::size_t kMaxProjectNote = 1 << 20;
-constexpr int kMaxProjectNotes = 100;
 
 Status check_project_description(const std::string& text) {
   if (text.size() <= kMaxProjectDescription && !find_bad_utf8(text)) return {};
@@ -33,7 +32,7 @@ Status check_key(const std::string& key) {
 
 /// Parses the stored notes. Ignores invalid ones.
 void read_notes(const std::string& json, google::protobuf::RepeatedPtrField<v1::Note>* out) {
-  // Room for 100 escaped notes of 1 MiB.
+  // Room for 100 escaped notes of 1 MiB: older releases had no limit of their sum.
   const auto notes = parse_json(json, {.bytes = 256 << 20, .depth = 4});
   if (!notes || !notes->is_array()) return;
   for (const Json& note : *notes) {
@@ -53,8 +52,11 @@ Result<std::string> notes_text(const Notes& notes) {
       return fail(Code::kInvalidArgument, "notes: a name of at most 256 bytes, at most 1 MiB of text");
     list.push_back({{"name", note.name()}, {"contents", note.contents()}});
   }
-  if (list.size() > kMaxProjectNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
-  return dump_json(list);
+  if (list.size() > db::kMaxProjectNotes) return fail(Code::kInvalidArgument, "notes: at most 100");
+  std::string text = dump_json(list);
+  if (text.size() > db::kMaxProjectNoteBytes)
+    return fail(Code::kInvalidArgument, "notes: at most 8 MiB as JSON; shorten or remove some");
+  return text;
 }
 
 /// Refuses changes of the default project, as Determined AI does: 400 for admins, 403 for other users; a
@@ -70,6 +72,9 @@ Status check_takes_projects(const db::WorkspaceRow& workspace) {
   if (workspace.archived)
     return fail(Code::kFailedPrecondition,
                 "workspace " + workspace.name + " is archived; unarchive it first");
+  if (workspace.deletion && workspace.deletion->empty())
+    return fail(Code::kFailedPrecondition,
+                "workspace " + workspace.name + " is being deleted; choose another workspace");
   if (workspace.id == db::kDefaultWorkspace)
     return fail(Code::kFailedPrecondition,
                 "workspace 1 is the default one and accepts no projects; choose another workspace");
@@ -262,9 +267,6 @@ Status ProjectService::AddProjectNote(const Caller&, const v1::AddProjectNoteReq
                                       v1::ProjectNotesResponse* response) {
   // Validates the note and brings it into the stored form.
   TRY_ASSIGN(const std::string notes, notes_text(std::vector{request.note()}));
-  v1::ProjectNotesResponse known;
-  TRY(show_notes(request.project_id(), &known));
-  if (known.notes_size() >= kMaxProjectNotes) return fail(Code::kFailedPrecondition, "notes: at most 100");
   TRY(db::add_project_notes(context_.pool, request.project_id(), notes));
   return show_notes(request.project_id(), response);
 }

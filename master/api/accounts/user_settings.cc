@@ -1,6 +1,4 @@
 // Handlers of UserService for client settings and bulk activation.
-#include <set>
-
 #include "common/base/text.h"
 #include "master/api/accounts/user.h"
 #include "master/db/queries/projects.h"
@@ -9,7 +7,6 @@ namespace det::api {
 namespace {
 
 constexpr int kMaxUserSettings = 1000;  // of one call
-constexpr std::size_t kMaxStoredSettings = 2000;
 constexpr std::size_t kMaxSettingKey = 256, kMaxSettingValue = 1 << 20;
 
 Result<std::vector<db::UserSetting>> read_settings(const v1::PostUserSettingRequest& request) {
@@ -45,18 +42,6 @@ Status UserService::GetUserSetting(const Caller& caller, const v1::GetUserSettin
 Status UserService::PostUserSetting(const Caller& caller, const v1::PostUserSettingRequest& request,
                                     v1::PostUserSettingResponse*) {
   TRY_ASSIGN(const auto settings, read_settings(request));
-  TRY_ASSIGN(const auto known, db::list_user_settings(context_.pool, caller.user.id));
-  std::set<std::pair<std::string, std::string>> keys;
-  for (const db::UserSetting& one : known) keys.emplace(one.path, one.key);
-  // An empty value removes the setting.
-  for (const db::UserSetting& one : settings) {
-    if (one.value.empty())
-      keys.erase({one.path, one.key});
-    else
-      keys.emplace(one.path, one.key);
-  }
-  if (keys.size() > kMaxStoredSettings)
-    return fail(Code::kFailedPrecondition, "settings: at most 2000 for a user; reset them first");
   return db::put_user_settings(context_.pool, caller.user.id, settings);
 }
 

@@ -198,6 +198,10 @@ Status set_archived(const Context& context, ExperimentId id, bool archived) {
 }
 
 Status move_experiments(const Context& context, const std::vector<std::int64_t>& ids, std::int64_t project) {
+  TRY_ASSIGN(const auto to, db::get_project(context.pool, project));
+  if (to.deletion && to.deletion->empty())
+    return fail(Code::kFailedPrecondition,
+                "project " + to.name + " is being deleted; choose another project");
   TRY(db::move_experiments(context.pool, ids, project));
   TRY(place_experiments(context, project));
   for (const std::int64_t id : ids) announce_edit(context, ExperimentId(id));

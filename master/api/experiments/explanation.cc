@@ -253,8 +253,9 @@ Status explain_command(const Context& context, const core::Command& command, v1:
   TRY_ASSIGN(const auto sight, see(context, [id = command.id, its](const core::Core& core, Sight& seen) {
                auto live = core.commands().find(id);
                if (live == core.commands().end()) return;
-               // A command runs once: its allocation has run number 1.
-               auto allocation = core.allocations().find(AllocationId(live->second.task.value + ".1"));
+               const core::Command& now = live->second;
+               auto allocation =
+                   core.allocations().find(AllocationId(now.task.value + "." + std::to_string(now.run)));
                if (allocation != core.allocations().end()) {
                  const bool terminates = allocation->second.state == core::AllocationState::kTerminating;
                  seen.otherwise = its + (terminates ? " is terminating on " : " has slots: ") +

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "common/base/event.h"
@@ -130,6 +131,10 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (it != service_.sessions_.end() && it->second.lock().get() == this) service_.sessions_.erase(it);
   }
 
+  void ended(const grpc::Status&) override {
+    if (stream_) context_.streams->close(*stream_);
+  }
+
   Status authenticate() override {
     auto caller = api::authenticate(kSessionMethod, credentials_, *context_.sessions);
     if (caller) return {};
@@ -205,10 +210,23 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
     if (auto older = place.lock())
       older->finish(to_grpc(Error{Code::kAborted, "a newer session took over", {}}));
     place = weak_from_this();
+    // Tokens of allocations are fenced by the core; the one of a user may be revoked at any time.
+    if (credentials_.allocation_token.empty()) watch_token();
     context_.loop.call(core::HarnessAttached{.trial = trial_, .run = run_},
                        [self = shared_from_this()](loop::Answer answer) {
                          self->on_edge([self, answer = std::move(answer)] { self->attached(answer); });
                        });
+  }
+
+  /// Ends the session with the token of its user.
+  void watch_token() {
+    if (finished()) return;
+    stream_ = context_.streams->open(kSessionMethod, credentials_, nullptr,
+                                     [weak = weak_from_this(), &edge = context_.edge](const Error& error) {
+                                       edge.post([weak, error] {
+                                         if (const auto self = weak.lock()) self->refuse(error);
+                                       });
+                                     });
   }
 
   void attached(const loop::Answer& answer) {
@@ -404,7 +422,8 @@ class HarnessSession final : public BidiStream<v1::HarnessMessage, v1::MasterMes
   std::vector<db::MetricRow> rows_;
   std::vector<std::int64_t> row_sequences_;
   bool rows_in_flight_ = false;
-  v1::ProfileStatus profile_;  ///< of the newest request; its id is empty before the first
+  std::optional<Streams::Id> stream_;  ///< set while the token of a user is watched
+  v1::ProfileStatus profile_;          ///< of the newest request; its id is empty before the first
 };
 
 HarnessService::HarnessService(const Context& context) : Service(context, v1::HarnessService::full_name) {

@@ -48,6 +48,7 @@ void look_up(const core::Core& core, const TaskId& task, TaskKey key, Running& o
   const Json* config = nullptr;
   if (const core::Command* command = core.command(key)) {
     config = &command->config->resolved;
+    run = command->run;
   } else if (const core::Trial* trial = core.trial(key)) {
     config = &core.experiments().at(trial->experiment).config->resolved;
     run = trial->run;

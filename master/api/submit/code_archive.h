@@ -82,6 +82,7 @@ class Upload : public grpc::ServerReadReactor<Part> {
       return this->Finish(to_grpc(allowed.error()));
     caller_ = std::move(*caller);
     memory_ = context_.uploads->take(budget_owner(caller_), 0);
+    if (!memory_) return this->Finish(to_grpc(Status(too_many_uploads())));
     this->StartRead(&part_);
   }
 

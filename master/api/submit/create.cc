@@ -131,6 +131,9 @@ Status check_destination(const Context& context, const Caller& caller, const db:
   if (to.project == 0) return fail(Code::kNotFound, "project " + id + " not found");
   if (to.archived)
     return fail(Code::kFailedPrecondition, "project " + to.name + " is archived; unarchive it first");
+  if (to.deleting)
+    return fail(Code::kFailedPrecondition,
+                "project " + to.name + " is being deleted; choose another project");
   return {};
 }
 

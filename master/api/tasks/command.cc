@@ -113,6 +113,8 @@ Result<db::WorkspaceRow> workspace_of(const Context& context, const Caller& call
   // Determined AI answers 404 as well.
   if (row.archived)
     return fail(Code::kNotFound, "workspace " + row.name + " is archived; unarchive it first");
+  if (row.deletion && row.deletion->empty())
+    return fail(Code::kNotFound, "workspace " + row.name + " is being deleted; choose another workspace");
   return row;
 }
 

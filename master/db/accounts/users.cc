@@ -142,8 +142,27 @@ Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id) {
   return kColumns.read(pool.query(sql, id));
 }
 
+namespace {
+
+Status check_setting_limits(Connection& connection, UserId id) {
+  TRY_ASSIGN(const Rows rows,
+             connection.query("SELECT count(*), coalesce(sum(octet_length(path) + octet_length(key)"
+                              " + octet_length(value)), 0)::bigint FROM user_settings WHERE user_id = $1",
+                              id));
+  std::int64_t count = 0, bytes = 0;
+  rows[0].into(count, bytes);
+  if (count <= kMaxStoredSettings && bytes <= kMaxStoredSettingBytes) return {};
+  return fail(Code::kFailedPrecondition,
+              "settings: at most 2000 and 8 MiB for a user; remove some or reset them first");
+}
+
+}  // namespace
+
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings) {
+  bool adds = false;
   return pool.in_transaction([&](Connection& connection) -> Status {
+    // One writer at a time, so that two of them cannot exceed the limits together.
+    TRY(connection.query("SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE", id));
     for (const UserSetting& one : settings) {
       if (one.value.empty()) {
         TRY(connection.query("DELETE FROM user_settings WHERE user_id = $1 AND path = $2 AND key = $3", id,
@@ -153,9 +172,10 @@ Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& 
             connection.query("INSERT INTO user_settings (user_id, path, key, value) VALUES ($1, $2, $3, $4)"
                              " ON CONFLICT (user_id, path, key) DO UPDATE SET value = excluded.value",
                              id, one.path, one.key, one.value));
+        adds = true;
       }
     }
-    return {};
+    return adds ? check_setting_limits(connection, id) : Status();
   });
 }
 

@@ -73,8 +73,10 @@ struct UserSetting {
 };
 /// Lists the settings of a user by path and key.
 Result<std::vector<UserSetting>> list_user_settings(Pool& pool, UserId id);
+/// Limits of the settings of one user: their number, and the bytes of their paths, keys and values.
+inline constexpr std::int64_t kMaxStoredSettings = 2000, kMaxStoredSettingBytes = 8 << 20;
 /// Inserts or overwrites settings by (path, key), all or none. An empty value removes the setting.
-/// Idempotent.
+/// Idempotent. Errors: kFailedPrecondition (the user would have more settings than the limits allow).
 Status put_user_settings(Pool& pool, UserId id, const std::vector<UserSetting>& settings);
 /// Removes all settings of a user. Idempotent.
 Status clear_user_settings(Pool& pool, UserId id);

@@ -5,11 +5,13 @@
 namespace det::db {
 
 Result<std::string> put_code_archive(Pool& pool, std::string_view tgz) {
-  // Content addressing turns a repeated upload into a no-op.
+  // Content addressing stores a repeated upload once. Its age starts again: db::delete_experiment keeps young
+  // archives, because a submission is about to refer to them.
   const std::string digest = sha256_hex(tgz);
-  TRY(pool.query(
-      "INSERT INTO model_definitions (sha256, tgz, size) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", digest,
-      Bytes{tgz}, static_cast<std::int64_t>(tgz.size())));
+  TRY(
+      pool.query("INSERT INTO model_definitions (sha256, tgz, size) VALUES ($1, $2, $3)"
+                 " ON CONFLICT (sha256) DO UPDATE SET created = now()",
+                 digest, Bytes{tgz}, static_cast<std::int64_t>(tgz.size())));
   return digest;
 }
 

@@ -95,13 +95,28 @@ Result<std::vector<Container>> deletions(Pool& pool) {
   return out;
 }
 
-Status delete_container(Pool& pool, const Container& container) {
+Result<std::vector<std::int64_t>> projects_in(Pool& pool, const Container& container) {
+  const char* const sql = container.kind == Kind::kProject
+                              ? "SELECT id FROM projects WHERE id = $1"
+                              : "SELECT p.id FROM workspaces w LEFT JOIN projects p ON p.workspace_id = w.id"
+                                " WHERE w.id = $1 ORDER BY p.id";
+  TRY_ASSIGN(const Rows rows, pool.query(sql, container.id));
+  if (rows.empty()) return fail(Code::kNotFound, container_name(container) + " not found");
+  std::vector<std::int64_t> projects;
+  for (const std::optional<std::int64_t>& id : rows.column<std::optional<std::int64_t>>())
+    if (id) projects.push_back(*id);
+  return projects;
+}
+
+Status delete_container(Pool& pool, const Container& container, const std::vector<std::int64_t>& projects) {
   const std::string name = container_name(container);
   Status done = pool.in_transaction([&](Connection& connection) -> Status {
     if (container.kind == Kind::kWorkspace) {
       TRY(delete_commands(connection, container.id));
       TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", container.id));
-      TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1", container.id));
+      // A project that has moved here meanwhile keeps the workspace: submissions into it are still taken.
+      TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1 AND id = ANY ($2)", container.id,
+                           projects));
     }
     return found(
         connection.query("DELETE FROM " + container_table(container) + " WHERE id = $1", container.id), name);
@@ -109,7 +124,7 @@ Status delete_container(Pool& pool, const Container& container) {
   // Foreign keys reject the deletion.
   if (!done && done.error().code == Code::kFailedPrecondition) {
     return fail(Code::kFailedPrecondition,
-                name + " still has experiments, models or commands; move or delete them first");
+                name + " still has projects, experiments, models or commands; move or delete them first");
   }
   return done;
 }

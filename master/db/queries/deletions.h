@@ -31,9 +31,12 @@ Status fail_deletion(Pool& pool, const Container& container, const std::string& 
 /// Lists the deletions in progress.
 Result<std::vector<Container>> deletions(Pool& pool);
 
-/// Deletes a project without experiments, or a workspace with its templates, ended commands and projects
-/// without experiments. Usage reports keep the commands. Errors: kFailedPrecondition (experiments, models or
-/// live commands refer to it); kNotFound.
-Status delete_container(Pool& pool, const Container& container);
+/// Lists the projects that a deletion removes: the project itself, or those of the workspace. Errors:
+/// kNotFound.
+Result<std::vector<std::int64_t>> projects_in(Pool& pool, const Container& container);
+/// Deletes a project without experiments, or a workspace with its templates, ended commands and those of
+/// `projects` without experiments. Usage reports keep the commands. Errors: kFailedPrecondition (experiments,
+/// other projects, models or live commands refer to it); kNotFound.
+Status delete_container(Pool& pool, const Container& container, const std::vector<std::int64_t>& projects);
 
 }  // namespace det::db

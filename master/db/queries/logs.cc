@@ -86,16 +86,21 @@ Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
   // Small batches keep the transactions short.
   for (;;) {
     TRY_ASSIGN(const Rows rows,
-               pool.query("WITH over AS (SELECT task_id FROM"
-                          " (SELECT t.task_id, t.ended AS at,"
+               pool.query("WITH over AS (SELECT task_id, trial_id, command_id FROM"
+                          " (SELECT t.task_id, t.id AS trial_id, NULL::bigint AS command_id, t.ended AS at,"
                           " coalesce(r.days, (e.config #>> '{retention_policy,log_retention_days}')::integer,"
                           " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id"
                           " LEFT JOIN log_retention r ON r.trial_id = t.id"
                           " WHERE t.ended IS NOT NULL UNION ALL"
-                          " SELECT task_id, ended, $1::integer FROM commands WHERE ended IS NOT NULL) AS task"
+                          " SELECT task_id, NULL, id, ended, $1::integer FROM commands WHERE ended IS NOT"
+                          " NULL) AS task"
                           " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
                           " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
-                          " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over))"
+                          " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over)),"
+                          // The numbers of the lines stay: a repeated line is still recognized.
+                          " freed AS (UPDATE log_positions p SET bytes = 0 FROM over JOIN allocations a"
+                          " ON a.trial_id = over.trial_id OR a.command_id = over.command_id"
+                          " WHERE p.allocation_id = a.id)"
                           " SELECT count(*) FROM over",
                           days, kAtOnce));
     std::int64_t found = 0;

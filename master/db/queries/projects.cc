@@ -10,9 +10,10 @@ const std::string kProjectKey = "coalesce(o.key, 'P' || o.id)";
 const std::string kProjectTables =
     " FROM projects o JOIN workspaces w ON w.id = o.workspace_id LEFT JOIN users u ON u.id = o.owner_id";
 
-const Columns<ProjectRow>& project_columns() {
+/// `notes`: the expression for the notes.
+Columns<ProjectRow> make_project_columns(const char* notes) {
   using P = ProjectRow;
-  static const Columns<P> columns(
+  return Columns<P>(
       column<&P::id>("o.id"), column<&P::workspace>("o.workspace_id"), column<&P::name>("o.name"),
       column<&P::description>("o.description"), column<&P::workspace_name>("w.name"),
       column<&P::owner>("o.owner_id"), column<&P::username>("coalesce(u.name, '')"),
@@ -24,8 +25,18 @@ const Columns<ProjectRow>& project_columns() {
       column<&P::last_experiment>("(SELECT max(e.submitted) FROM experiments e WHERE e.project_id = o.id)"),
       column<&P::num_runs>("(SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id"
                            " WHERE e.project_id = o.id)"),
-      column<&P::key>(kProjectKey), column<&P::notes>("o.notes"),
+      column<&P::key>(kProjectKey), column<&P::notes>(notes),
       column<&P::deletion>("coalesce(o.deletion, w.deletion)"));
+}
+
+const Columns<ProjectRow>& project_columns() {
+  static const Columns<ProjectRow> columns = make_project_columns("o.notes");
+  return columns;
+}
+
+/// The columns of lists. They have no notes, which may be large.
+const Columns<ProjectRow>& listed_columns() {
+  static const Columns<ProjectRow> columns = make_project_columns("'[]'::json");
   return columns;
 }
 
@@ -44,10 +55,12 @@ std::string destination_sql(const char* chosen) {
   return std::string(
              "SELECT coalesce(c.text, ''), coalesce(p.id, 0), coalesce(p.workspace, 0), coalesce(p.name, ''),"
              " coalesce(p.workspace_name, ''), coalesce(p.archived, false), coalesce(l.text, ''),"
-             " coalesce(p.checkpoint_storage::text, ''), coalesce(p.agent_account::text, '')"
+             " coalesce(p.checkpoint_storage::text, ''), coalesce(p.agent_account::text, ''),"
+             " coalesce(p.deleting, false)"
              " FROM (VALUES ($1)) AS asked (workload)"
              " LEFT JOIN config_policies c ON c.workload = asked.workload AND coalesce(c.workspace_id, 0) = 0"
              " LEFT JOIN (SELECT p.id, p.name, p.archived OR w.archived AS archived, w.id AS workspace,"
+             "   p.deletion = '' OR w.deletion = '' AS deleting,"
              "   w.name AS workspace_name, w.checkpoint_storage, w.agent_account FROM projects p"
              "   JOIN workspaces w ON w.id = p.workspace_id WHERE ") +
          chosen +
@@ -60,7 +73,7 @@ Result<Destination> read_destination(Result<Rows> rows) {
   Destination to;
   std::string storage;
   (*rows)[0].into(to.cluster_policies, to.project, to.workspace, to.name, to.workspace_name, to.archived,
-                  to.workspace_policies, storage, to.agent_account);
+                  to.workspace_policies, storage, to.agent_account, to.deleting);
   TRY_ASSIGN(to.checkpoint_storage, open_config(std::move(storage)));
   return to;
 }
@@ -75,7 +88,7 @@ Result<Page<ProjectRow>> list_projects(Pool& pool, const ProjectFilter& filter) 
       " AND (cardinality($5::bigint[]) = 0 OR o.owner_id = ANY ($5))";
   return list_page(pool, from, (filter.by_name ? "lower(o.name)" : "o.id") + direction(filter.window),
                    Params(filter.workspace, filter.name, filter.archived, filter.users, filter.user_ids),
-                   filter.window, project_columns());
+                   filter.window, listed_columns());
 }
 
 Status visit_project(Pool& pool, UserId user, std::int64_t project) {
@@ -88,11 +101,11 @@ Status visit_project(Pool& pool, UserId user, std::int64_t project) {
 
 Result<std::vector<ProjectRow>> visited_projects(Pool& pool, UserId user, const Visible& visible,
                                                  std::int64_t limit) {
-  static const std::string sql = project_columns().select(
+  static const std::string sql = listed_columns().select(
       kProjectTables +
       " JOIN project_visits visit ON visit.project_id = o.id WHERE visit.user_id = $1"
       " AND ($2::bigint[] IS NULL OR o.workspace_id = ANY ($2)) ORDER BY visit.visited DESC LIMIT $3");
-  return project_columns().read(pool.query(sql, user, visible, limit));
+  return listed_columns().read(pool.query(sql, user, visible, limit));
 }
 
 Result<ProjectRow> get_project(Pool& pool, std::int64_t id) {
@@ -157,9 +170,15 @@ Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes) 
 
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes) {
   // jsonb has the concatenation operator; the column stays json to keep the text as it was sent.
-  return found(
-      pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1", id, notes),
-      project_name(id));
+  TRY_ASSIGN(const Rows rows,
+             pool.query("UPDATE projects SET notes = (notes::jsonb || $2::jsonb)::json WHERE id = $1"
+                        " AND json_array_length(notes) < $3 AND octet_length(notes::text) + octet_length($2)"
+                        " <= $4",
+                        id, notes, kMaxProjectNotes, kMaxProjectNoteBytes));
+  if (rows.affected() != 0) return {};
+  TRY(get_project(pool, id));
+  return fail(Code::kFailedPrecondition,
+              "notes: at most 100 and 8 MiB for " + project_name(id) + "; remove some first");
 }
 
 Status archive_project(Pool& pool, std::int64_t id, bool archived) {

@@ -21,7 +21,7 @@ struct ProjectRow {
   std::int64_t num_experiments = 0, num_active_experiments = 0, num_runs = 0;
   /// Unique short key for users; by default "P" and the id.
   std::string key;
-  std::string notes;  ///< JSON list of objects with "name" and "contents".
+  std::string notes;  ///< JSON list of objects with "name" and "contents"; "[]" in lists of projects.
   /// Submission time of the newest experiment.
   std::optional<WallTime> last_experiment;
   std::optional<std::string> deletion;  ///< Of the project, else of its workspace; see Container.
@@ -56,6 +56,7 @@ struct Destination {
   std::int64_t project = 0, workspace = 0;
   std::string name, workspace_name;
   bool archived = false;  ///< The project or its workspace is archived.
+  bool deleting = false;  ///< A deletion of the project or of its workspace is in progress.
   std::string cluster_policies, workspace_policies;
   std::string checkpoint_storage;  ///< Of the workspace, as WorkspaceRow has it; "": the master's.
   std::string agent_account;       ///< Of the workspace, as WorkspaceRow has it; "": none.
@@ -91,7 +92,10 @@ struct ProjectField {
 /// Lists the hyperparameters and numeric metrics of the best trials of the newest 1,000 experiments of a
 /// project, by name, at most 10,000.
 Result<std::vector<ProjectField>> project_fields(Pool& pool, std::int64_t project);
-/// Replaces the notes, or appends to them. `notes` is a JSON list. kNotFound.
+/// Limits of the notes of one project: their number, and the bytes of their JSON.
+inline constexpr std::int64_t kMaxProjectNotes = 100, kMaxProjectNoteBytes = 8 << 20;
+/// Replaces the notes, or appends one to them. `notes` is a JSON list. Errors: kNotFound; kFailedPrecondition
+/// (an appended note exceeds the limits; replaced ones are checked by the caller).
 Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 /// Archives or unarchives a project. Idempotent. kNotFound.

@@ -116,6 +116,16 @@ TEST_CASE("the owner of a detached trial reports, sends heartbeats, and ends it"
   CHECK(Process(outside.bench, "owner's token").end() == grpc::StatusCode::ABORTED);
 }
 
+TEST_CASE("an open session of a detached trial ends with the token of its owner") {
+  Outside outside;
+  outside.submit(true);
+  Process process(outside.bench, "owner's token");
+  REQUIRE(process.next().has_attached());
+  REQUIRE(db::delete_session(outside.bench.pool, token_hash("owner's token")));
+  outside.bench.context.sessions->changed();
+  CHECK(process.end() == grpc::StatusCode::UNAUTHENTICATED);
+}
+
 TEST_CASE("other users cannot report for a detached trial") {
   Outside outside;
   outside.submit(true);

@@ -9,9 +9,11 @@
 #include "det/v1/experiment.methods.h"
 #include "det/v1/job.methods.h"
 #include "det/v1/policy.methods.h"
+#include "det/v1/project.methods.h"
 #include "det/v1/task.methods.h"
 #include "det/v1/template.methods.h"
 #include "det/v1/user.methods.h"
+#include "det/v1/workspace.methods.h"
 #include "master/api/experiments/facts.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
@@ -320,6 +322,32 @@ TEST_CASE("the destination comes from the request, then the cluster's policy, th
   CHECK_THAT(goes_to(), Catch::Contains("project sound is archived; unarchive it first"));
   REQUIRE(desk.set_policies("invariant_config: {project: none}\n").ok());
   CHECK_THAT(goes_to(), Catch::Contains("no project \"none\" in a workspace \"lab\" is open to you"));
+}
+
+TEST_CASE("a submission that was checked before the deletion of its project or workspace is refused") {
+  Desk desk;
+  const std::int64_t lab = db::create_workspace(desk.bench.pool, "lab", UserId(1)).value();
+  const std::int64_t vision = db::create_project(desk.bench.pool, lab, "vision", "", UserId(1)).value();
+  const core::SubmitExperiment experiment{.request_id = RequestId("r"),
+                                          .project = vision,
+                                          .workspace = lab,
+                                          .config = std::make_shared<const expconf::ExperimentConfig>()};
+  v1::ProjectActionRequest project;
+  project.set_id(static_cast<int>(vision));
+  v1::DeleteProjectResponse deleted;
+  REQUIRE(desk.call(v1::ProjectService::DeleteProject, project, &deleted).ok());
+  REQUIRE(deleted.completed());
+  CHECK_THAT(desk.bench.loop.ask(experiment).error().message,
+             Catch::Contains("project " + std::to_string(vision) + " is being deleted"));
+  v1::WorkspaceActionRequest workspace;
+  workspace.set_id(static_cast<int>(lab));
+  v1::DeleteWorkspaceResponse gone;
+  REQUIRE(desk.call(v1::WorkspaceService::DeleteWorkspace, workspace, &gone).ok());
+  REQUIRE(gone.completed());
+  const core::SubmitCommand command{
+      .task = TaskId("c"), .workspace = lab, .config = std::make_shared<const expconf::CommandConfig>()};
+  CHECK_THAT(desk.bench.loop.ask(command).error().message,
+             Catch::Contains("workspace " + std::to_string(lab) + " is being deleted"));
 }
 
 TEST_CASE("a task names the scheduling policy of its pool") {

@@ -181,6 +181,38 @@ TEST_CASE("settings of a user are stored together or not at all") {
   CHECK(db::list_user_settings(pool, UserId(1))->size() == 1);
 }
 
+TEST_CASE("settings of a user are bounded in bytes, and can always be removed") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 7; ++i)
+    REQUIRE(db::put_user_settings(pool, UserId(1), {{"views", std::to_string(i), large}}));
+  CHECK(
+      db::put_user_settings(pool, UserId(1), {{"views", "small", "1"}, {"views", "large", large}}).error() ==
+      Error{Code::kFailedPrecondition,
+            "settings: at most 2000 and 8 MiB for a user; remove some or reset them first",
+            {}});
+  CHECK(db::list_user_settings(pool, UserId(1))->size() == 7);
+  REQUIRE(pool.query("UPDATE user_settings SET value = repeat('x', 2 << 20)"));
+  REQUIRE(db::put_user_settings(pool, UserId(1), {{"views", "0", ""}}));
+  CHECK(db::list_user_settings(pool, UserId(1))->size() == 6);
+}
+
+TEST_CASE("notes of a project are bounded together, and lists of projects have none") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const std::string note = R"([{"name":"n","contents":")" + std::string(1 << 20, 'x') + "\"}]";
+  for (int i = 0; i < 7; ++i) REQUIRE(db::add_project_notes(pool, db::kDefaultProject, note));
+  CHECK(db::add_project_notes(pool, db::kDefaultProject, note).error().code == Code::kFailedPrecondition);
+  CHECK(db::add_project_notes(pool, 99, note).error().code == Code::kNotFound);
+  CHECK(db::get_project(pool, db::kDefaultProject)->notes.size() > 7 << 20);
+  CHECK(db::list_projects(pool, {.workspace = 1})->rows.at(0).notes == "[]");
+  REQUIRE(db::set_project_notes(pool, db::kDefaultProject, "[]"));
+  for (int i = 0; i < 100; ++i)
+    REQUIRE(db::add_project_notes(pool, db::kDefaultProject, R"([{"name":"","contents":""}])"));
+  CHECK(db::add_project_notes(pool, db::kDefaultProject, "[{}]").error().code == Code::kFailedPrecondition);
+}
+
 TEST_CASE("roles accumulate, apply to their scope, and are capped by the token") {
   const Database database;
   db::Pool pool(database.connect());
@@ -315,10 +347,16 @@ TEST_CASE("projects are found through their workspace") {
   REQUIRE(archived);
   CHECK(archived->project == vision);
   CHECK(archived->archived);
-  REQUIRE(db::move_project(pool, vision, 1));
   const db::Container container{db::Container::Kind::kWorkspace, lab};
-  REQUIRE(db::delete_container(pool, container));
-  CHECK(db::delete_container(pool, container).error().code == Code::kNotFound);
+  CHECK(db::projects_in(pool, container) == std::vector<std::int64_t>{vision});
+  // A project that arrived after the list was made keeps the workspace.
+  CHECK(db::delete_container(pool, container, {}).error().code == Code::kFailedPrecondition);
+  CHECK(db::get_project(pool, vision));
+  REQUIRE(db::move_project(pool, vision, 1));
+  CHECK(db::projects_in(pool, container)->empty());
+  REQUIRE(db::delete_container(pool, container, {}));
+  CHECK(db::delete_container(pool, container, {}).error().code == Code::kNotFound);
+  CHECK(db::projects_in(pool, container).error().code == Code::kNotFound);
   CHECK(db::list_grants(pool, {.user = UserId(1), .workspace = lab})->empty());
 }
 
@@ -342,6 +380,7 @@ TEST_CASE("the destination of an experiment is returned with its policies") {
     CHECK(to.name == "vision");
     CHECK(to.workspace_name == "lab");
     CHECK_FALSE(to.archived);
+    CHECK_FALSE(to.deleting);
     CHECK(to.cluster_policies == "all");
     CHECK(to.workspace_policies == "theirs");
   }
@@ -354,6 +393,8 @@ TEST_CASE("the destination of an experiment is returned with its policies") {
     CHECK(to.workspace_policies.empty());
   }
   CHECK(db::find_destination(pool, "EXPERIMENT", db::kDefaultProject)->workspace_policies.empty());
+  REQUIRE(db::begin_deletion(pool, {db::Container::Kind::kWorkspace, lab}));
+  CHECK(by_name("vision", std::nullopt).deleting);
 }
 
 TEST_CASE("equal contexts are stored once") {
@@ -362,7 +403,11 @@ TEST_CASE("equal contexts are stored once") {
   const std::string tgz("\x1f\x8b\0binary\xff", 10);
   const auto digest = db::put_code_archive(pool, tgz);
   REQUIRE(digest);
+  // A repeat makes it young again: an old one may be deleted with the last experiment that has it.
+  REQUIRE(pool.query("UPDATE model_definitions SET created = now() - interval '1 day'"));
   CHECK(db::put_code_archive(pool, tgz) == *digest);
+  CHECK(database.number("SELECT count(*) FROM model_definitions WHERE created > now() - interval '1 hour'") ==
+        1);
   CHECK(digest->size() == 64);
   CHECK(db::get_code_archive(pool, *digest) == tgz);
   CHECK(db::get_code_archive(pool, "no such").error().code == Code::kNotFound);

@@ -172,13 +172,13 @@ TEST_CASE("a workspace is deleted with its ended commands, whose usage and ids r
   const db::Container lab{db::Container::Kind::kWorkspace, 2}, first{db::Container::Kind::kWorkspace, 1};
   CHECK(db::contents_of(three.pool, lab)->live_commands.empty());
   CHECK(db::contents_of(three.pool, first)->live_commands.size() == 2);
-  CHECK(db::delete_container(three.pool, first).error().code == Code::kFailedPrecondition);
+  CHECK(db::delete_container(three.pool, first, {}).error().code == Code::kFailedPrecondition);
   REQUIRE(three.pool.query("UPDATE allocations SET slots = 2, ended = started WHERE command_id = 3"));
-  REQUIRE(db::delete_container(three.pool, lab));
+  REQUIRE(db::delete_container(three.pool, lab, {}));
   CHECK(three.listed({}).size() == 2);
   CHECK(three.database.number("SELECT count(*) FROM past_usage WHERE workspace_id = 2 AND slots = 2") == 1);
   CHECK(three.database.number("SELECT last_command FROM cluster") == 3);
-  CHECK(db::delete_container(three.pool, lab).error().code == Code::kNotFound);
+  CHECK(db::delete_container(three.pool, lab, {}).error().code == Code::kNotFound);
 }
 
 TEST_CASE("a deletion is in progress until it fails, and can be repeated") {

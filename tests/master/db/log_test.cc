@@ -178,6 +178,36 @@ TEST_CASE("log retention follows the experiment's configuration, else the master
   CHECK(*db::forget_logs(pool, 0) == 0);
 }
 
+TEST_CASE("a deleted log counts for no quota, and its lines are still recognized") {
+  const Database database;
+  db::Pool pool(database.connect());
+  RunningStore store(open_store(database));
+  core::Trial trial = plain_trial();
+  trial.task = TaskId("t");
+  core::Allocation allocation;
+  allocation.id = AllocationId("t.1");
+  allocation.task = trial.id;
+  allocation.run = 1;
+  allocation.parts.push_back({.agent = AgentId("agent")});
+  trial.ended = WallTime{1};
+  store.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{trial},
+               core::PutAllocation{allocation}});
+  db::BulkWriter bulk({.connect = database.connect()});
+  CHECK(ship(bulk, 1, {line("one"), line("two")}) == 3);
+  ship(bulk, 1, {line("other")}, "other.1");
+  const auto bytes = [&](const char* of) {
+    return database.number(
+        (std::string("SELECT sum(bytes)::bigint FROM log_positions WHERE allocation_id = '") + of + "'")
+            .c_str());
+  };
+  CHECK(bytes("t.1") == 6);
+  CHECK(*db::forget_logs(pool, 1) == 1);
+  CHECK(bytes("t.1") == 0);
+  CHECK(bytes("other.1") == 5);
+  CHECK(ship(bulk, 1, {line("one"), line("two")}) == 3);
+  CHECK(texts(pool, {}).empty());
+}
+
 TEST_CASE("following by id misses no line when two writers commit") {
   const Database database;
   RunningStore store(open_store(database));

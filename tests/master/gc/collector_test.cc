@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/event.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/storage/bucket_checkpoints.h"
@@ -213,6 +214,34 @@ TEST_CASE("files that the master cannot reach are removed by the agent that wrot
   CHECK(world.asked == std::vector<std::string>{"a1"});
   CHECK_FALSE(path_exists(far + "/" + uuid.value));
   CHECK(world.state(1) == "DELETED {}");
+}
+
+TEST_CASE("new failures of a storage do not delay the retries of others") {
+  World world("directory");
+  const std::string far = world.place.path() + "/a1";
+  // The agent refuses what was marked last, and takes a retry of all marked checkpoints.
+  gc::StorageAgents agents = world.agents({"a1"});
+  agents.ask = [perform = agents.ask](const AgentId& agent,
+                                      const storage::Work& work) -> Result<storage::Done> {
+    if (work.remove.size() < 2) return fail(Code::kUnavailable, "busy");
+    return perform(agent, work);
+  };
+  world.save(1);
+  REQUIRE(::rename(world.root.c_str(), far.c_str()) == 0);
+  gc::Collector collector(world.pool,
+                          {.cluster_id = kCluster,
+                           .storages = world.storages,
+                           .pause = std::chrono::milliseconds(20),
+                           .retry = std::chrono::milliseconds(150)},
+                          agents);
+  for (int number = 2; number <= 9; ++number) {
+    world.save(number);
+    REQUIRE(remove_tree(world.root));
+    collector.look_at(ExperimentId(1));
+    Event().wait_for(std::chrono::milliseconds(100));
+  }
+  CHECK(world.state(1) == "DELETED {}");
+  collector.stop();
 }
 
 TEST_CASE("files of a shared storage are removed by any agent") {

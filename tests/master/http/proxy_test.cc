@@ -1,6 +1,7 @@
 // Headers of proxied requests and replies, and the parser of replies.
 #include <catch2/catch.hpp>
 
+#include "bench.h"
 #include "master/http/proxy_head.h"
 #include "master/http/websocket.h"
 
@@ -35,6 +36,33 @@ TEST_CASE("a proxy path names a task, a port, a ticket and the rest") {
     INFO(bad);
     CHECK_FALSE(parse_proxy_path(bad));
   }
+}
+
+TEST_CASE("a page gets a ticket after the check of its cookie, and replaces tickets of its own user only") {
+  test::Bench bench({.trusted_proxies = Networks::parse({"127.0.0.0/8"}).value()});
+  const auto ask = [&](const std::string& path, const std::string& headers) {
+    return test::request(bench.port(), "GET " + path + " HTTP/1.1" + headers);
+  };
+  // The bench takes each address for a user.
+  const auto open = [&](const std::string& user, const std::string& token) {
+    return ask("/proxy/1.a/",
+               "\r\nSec-Fetch-Mode: navigate\r\nX-Forwarded-For: " + user + "\r\nCookie: auth=" + token);
+  };
+  // The bench serves no tunnel: a valid ticket fails with another error.
+  const auto is_valid = [&](const std::string& answer) {
+    constexpr std::string_view kStart = "/proxy/1.a/~";
+    const std::size_t at = answer.find(kStart);
+    REQUIRE(at != std::string::npos);
+    const std::size_t end = answer.find('/', at + kStart.size());
+    return test::status_of(ask(answer.substr(at, end + 1 - at), "")) != 401;
+  };
+  CHECK(test::status_of(open("10.0.0.1", "bad")) == 401);
+  const std::string other = open("10.0.0.2", "good"), first = open("10.0.0.1", "good");
+  CHECK(test::status_of(first) == 302);
+  CHECK(is_valid(first));
+  for (int i = 0; i < 200; ++i) CHECK(test::status_of(open("10.0.0.1", "good")) == 302);
+  CHECK_FALSE(is_valid(first));
+  CHECK(is_valid(other));
 }
 
 TEST_CASE("a task gets no credentials and no headers of the connection") {
