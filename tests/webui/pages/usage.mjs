@@ -89,7 +89,7 @@ export const usage = [
         });
         // Lines of the tests before: what was changed, and what was refused.
         await page.locator('.log-info', { hasText: 'admin disabled slot 0 of agent' }).first().waitFor();
-        await page.locator('.log-warning', { hasText: 'admin tried to continue experiment 4: invalid argument' }).first().waitFor();
+        await page.locator('.log-warning', { hasText: 'admin sent a configuration for experiment 4 that was refused: invalid argument' }).first().waitFor();
         assert.match(await page.textContent('.log-time'), /^[ \d]\d [A-Z][a-z]{2} \d\d:\d\d:\d\d$/);
       }
       await audit('master-log');

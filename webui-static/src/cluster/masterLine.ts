@@ -95,7 +95,8 @@ function audited(fields: ReadonlyMap<string, string>): MasterText {
   const isRefused = field('outcome') !== 'OK' && field('outcome') !== '';
   const outcome = isRefused ? `: ${wordsOf(field('outcome'))}` : '';
   const verbs = isRefused ? `tried to ${present(verb)}` : past(verb);
-  const check = (isRefused ? 'sent a configuration that was refused' : 'checked a configuration') + (of === '' ? '' : ` for ${of}`);
+  const about = `a configuration${of === '' ? '' : ` for ${of}`}`;
+  const check = isRefused ? `sent ${about} that was refused` : `checked ${about}`;
   const sentence = isRefused ? undefined : SENTENCES[field('action')];
   const what = isCheck ? check : (sentence ?? `${verbs} ${object}`.trim());
   const from = LOCAL.test(field('address')) || field('address') === '' ? '' : ` from ${field('address')}`;
