@@ -115,7 +115,7 @@ export const changing = [
       await page.getByLabel('Train until').fill('2000000');
       assert.match(await override.inputValue(), /max_length: \{batches: 2000000\}/);
       const goOn = page.getByRole('button', { name: 'Continue experiment' });
-      await untilText('Valid: it goes on');
+      await untilText(/Valid: [\d,]+ more batches/);
       await override.fill('searcher: {max_length: {batches: 5}}');
       await problems().getByText('can only grow').waitFor();
       assert.ok(await goOn.isDisabled());
@@ -126,7 +126,7 @@ export const changing = [
       assert.equal(await page.locator('.editor-mark').count(), 2);
       await audit('continue');
       await override.fill('searcher: {max_length: {batches: 2000000}}');
-      await untilText('Valid: it goes on');
+      await untilText(/Valid: [\d,]+ more batches/);
       assert.match(await cluster.det(['experiment', 'describe', '4', '--json']), /STATE_CANCELED/);
       await open('experiments/4');
       await more();

@@ -53,6 +53,17 @@ function currentOf(one: Experiment, key: string): number | undefined {
   return typeof own === 'number' ? own : undefined;
 }
 
+// By how much the totals of the text exceed those of the experiment: "6,000 more batches".
+function growth(one: Experiment, text: string): string {
+  const grown = TOTALS.flatMap(([key]) => {
+    const [total, current] = [totalOf(text, key), currentOf(one, key)];
+    const more = total && current !== undefined ? Number(total.value) - current : 0;
+    const unit = total?.unit || (key === 'max_trials' ? 'trials' : 'of the longest training');
+    return more > 0 ? [`${grouped(more)} more ${unit}`] : [];
+  });
+  return grown.length > 0 ? grown.join(', ') : 'it goes on';
+}
+
 // Fields for the totals that the text has.
 function Totals({ one, text, change }: { one: Experiment; text: string; change: (text: string) => void }) {
   const shown = TOTALS.flatMap(([key, label]) => {
@@ -90,7 +101,7 @@ function Form({ one }: { one: Experiment }) {
   const isUnfolded = useRef(text.value === '');
   const checked = useCheck(text.value, async (now) => {
     await changes.goOn(one.id, now, true);
-    return { summary: now.trim() === '' ? 'its failed trials run again' : 'it goes on', warnings: [] };
+    return { summary: now.trim() === '' ? 'its failed trials run again' : growth(one, now), warnings: [] };
   });
   const { busy, error, run } = useWork();
   const submit = async (): Promise<void> => {

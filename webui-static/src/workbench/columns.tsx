@@ -305,8 +305,11 @@ export function withBest(one: Column, runs: readonly Run[], smallerIsBetter: boo
   return { ...one, cell: (run, now) => (valueOf(run, BEST) === best ? <strong class="best-value">{one.cell(run, now)}</strong> : one.cell(run, now)) };
 }
 
-export const valueText = (value: JsonValue | undefined): string =>
-  value === undefined || value === null ? '' : typeof value === 'number' || typeof value === 'string' ? metric(value) : JSON.stringify(value);
+export const valueText = (value: JsonValue | undefined): string => {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'number' || typeof value === 'string') return metric(value);
+  return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value.join(', ') : JSON.stringify(value);
+};
 
 // The column of a key: a fixed one, "hp.NAME", "metadata.NAME", "validation.NAME" or "training.NAME".
 export function column(key: string, kind: RunKind = 'experiment'): Column | undefined {

@@ -265,7 +265,7 @@ export function GroupRow({ group, index, columns, closed, shown, colorOf, height
   const beside = columns[0]?.beside;
   const named = beside ? 1 : firstNumber < 0 ? columns.length : firstNumber;
   const searches = searchesByBest(group);
-  const hasRoom = columns.some(({ key }) => NAMES.includes(key));
+  const hasRoom = !beside && columns.some(({ key }) => NAMES.includes(key));
   const running = group.runs.filter(({ state }) => state === 'STATE_RUNNING').length;
   const isMixed = hasRoom && running > 0 && running < group.runs.length;
   const room = columns.slice(0, named).reduce((sum, { width }) => sum + width, 0);
