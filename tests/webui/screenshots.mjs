@@ -12,7 +12,7 @@ import { sql } from './rows.mjs';
 const [out, ...wanted] = process.argv.slice(3);
 assert.ok(out, 'usage: node screenshots.mjs BUILD_DIR OUT [NAME…]');
 const SIZES = { desk: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-// Taller pages are cut: nobody looks at more of them.
+// Screens of a taller page that are in its picture.
 const MAX_SCREENS = 2.5;
 const MODEL = 'vit_cifar10';
 
