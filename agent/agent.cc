@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kDefaultLease = 10min;  // until the master sets one
+constexpr Duration kDefaultLease = 10min;  // until the first Welcome of the first start
 constexpr Duration kCloseTimeout = 3s;     // for the orderly end of the stream
 
 /// Seed of the reconnect jitter: agents that start together must not retry together.
@@ -172,7 +172,7 @@ Agent::Agent(Settings settings, DataDir data, std::vector<Device> devices, const
       link_(
           site_.channel, [events = events_](LinkEvent event) { events->push(std::move(event)); },
           [this] { return hello(); }, random_seed()),
-      core_(kDefaultLease, mono_now(), departure_of(settings_)) {}
+      core_(data_.lease().value_or(kDefaultLease), mono_now(), departure_of(settings_)) {}
 
 // Closing the queue releases jobs that are blocked in a push.
 Agent::~Agent() { events_->close(); }
@@ -301,7 +301,9 @@ void Agent::execute(const v1::AgentCommand& command) {
       grace_ = std::chrono::seconds(welcome.kill_grace_seconds());
       log::info("connected to the master",
                 {{"master", settings_.master}, {"version", welcome.master_version()}});
-      return feed(Connected{std::chrono::seconds(welcome.lease_seconds()), grace_});
+      const std::chrono::seconds lease(welcome.lease_seconds());
+      if (const Status stored = data_.store_lease(lease); !stored) log::warn(stored.error().message);
+      return feed(Connected{lease, grace_});
     }
     case v1::AgentCommand::kStart:
       return start(command.start());

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 
@@ -16,6 +17,7 @@ namespace det::agent {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr Duration kMaxLease = std::chrono::hours(24 * 365);  // more is a damaged file
 
 /// Rejects paths, hidden files and anything that needs quoting.
 bool is_file_name(const std::string& text) {
@@ -38,9 +40,11 @@ Result<DataDir> DataDir::open(const std::string& path) {
   }
   for (const char* name : {"/allocations", "/contexts", "/models"})
     TRY(make_directories(absolute + name, 0700));
-  // Left by builds that an earlier agent did not finish.
-  for (const auto& entry : fs::directory_iterator(absolute + "/models", error)) {
-    if (entry.path().filename().string().starts_with("building-")) (void)remove_tree(entry.path());
+  // Left by builds, copies of images and removals that an earlier agent did not finish.
+  for (const char* cache : {"/models", "/images", "/contexts"}) {
+    for (const auto& entry : fs::directory_iterator(absolute + cache, error)) {
+      if (entry.path().filename().string().starts_with("building-")) (void)remove_tree(entry.path());
+    }
   }
   // The identity outlives restarts and renames of the agent.
   auto instance = read_file(absolute + "/instance");
@@ -49,6 +53,22 @@ Result<DataDir> DataDir::open(const std::string& path) {
     TRY(write_file_atomic(absolute + "/instance", *instance, 0600));
   }
   return DataDir(absolute, std::move(*lock), std::string(trim(*instance)));
+}
+
+std::optional<Duration> DataDir::lease() const {
+  const auto text = read_file(path_ + "/lease", 64);
+  std::int64_t seconds = 0;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), seconds).ec != std::errc() ||
+      seconds <= 0 || seconds > kMaxLease / std::chrono::seconds(1))
+    return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+Status DataDir::store_lease(Duration lease) const {
+  if (lease == this->lease()) return {};
+  const std::int64_t seconds = lease / std::chrono::seconds(1);
+  // It concerns allocations that run, which a power failure ends.
+  return replace_file(path_ + "/lease", std::to_string(seconds) + "\n", 0600);
 }
 
 Result<TaskDir> DataDir::allocation(const AllocationId& id) const {

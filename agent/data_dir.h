@@ -1,6 +1,7 @@
 // Directory of an agent: exclusive lock, identity and layout.
 //
 //   lock, instance          held by one agent at a time; its identity
+//   lease                   the master's newest lease in seconds
 //   allocations/ID/         see common/task/task_dir.h
 //   contexts/DIGEST.tar.gz  cache of contexts
 //   images/ID/              cache of container images; their files are in `root`
@@ -9,9 +10,11 @@
 //   tls/                    certificates
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
@@ -33,6 +36,10 @@ class DataDir {
   std::string images() const { return path_ + "/images"; }
   std::string models() const { return path_ + "/models"; }
   std::string tls() const { return path_ + "/tls"; }
+  /// Returns the stored lease; nothing before the first store_lease().
+  std::optional<Duration> lease() const;
+  /// Stores the lease of the master for the next start. Errors: those of replace_file().
+  Status store_lease(Duration lease) const;
   /// Returns the directory of an allocation, which need not exist. Errors: kInvalidArgument if the id is no
   /// valid file name.
   Result<TaskDir> allocation(const AllocationId& id) const;

@@ -138,6 +138,13 @@ void hide(const std::string& directory, Sandbox& sandbox) {
   }
 }
 
+/// Puts outer mounts first: a later one covers what it contains.
+void sort_outer_first(std::vector<SandboxMount>& mounts) {
+  std::stable_sort(mounts.begin(), mounts.end(), [](const SandboxMount& left, const SandboxMount& right) {
+    return left.inside < right.inside;
+  });
+}
+
 /// Returns the mounts of every sandbox of this agent. Its directory and the build cache are hidden, also
 /// below bind mounts: entries of the cache are code that other tasks load. `root`: the files of an image, in
 /// which the installation is of no use; or "".
@@ -150,6 +157,7 @@ Sandbox common_sandbox(const Order& order, const TaskDir& dir, const Site& site,
     sandbox.mounts.push_back(
         {error ? mount.path : real, mount.path, mount.writable ? Access::kWriteAsOwner : Access::kRead});
   }
+  sort_outer_first(sandbox.mounts);
   if (root.empty()) {
     if (!is_below(site.prefix, "/usr")) sandbox.mounts.push_back({site.prefix, site.prefix, Access::kRead});
     for (const std::string& path : recipe_directories(site))
@@ -188,9 +196,14 @@ Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir,
     TRY_ASSIGN(const std::string real, resolve(from));
     Access access = Access::kRead;
     bool visible = is_below(real, "/usr") || is_below(real, "/opt");
+    // The innermost mount of the agent decides.
+    std::size_t depth = 0;
+    std::vector<std::string> read_only;
     for (const BindMount& mount : site.settings.bind_mounts) {
       const auto shown = resolve(mount.path);
-      if (!shown || !is_below(real, *shown)) continue;
+      if (shown && !mount.writable && *shown != real && is_below(*shown, real)) read_only.push_back(*shown);
+      if (!shown || !is_below(real, *shown) || shown->size() < depth) continue;
+      depth = shown->size();
       const bool writes = mount.writable && !each.value("read_only", false);
       access = writes ? Access::kWriteAsOwner : Access::kReadAsOwner;
       visible = true;
@@ -201,13 +214,15 @@ Status add_bind_mounts(const std::string& experiment_config, const TaskDir& dir,
       return fail(Code::kPermissionDenied, "bind_mounts: tasks of agent " + site.settings.id +
                                                " do not see " + from +
                                                "; an administrator can add it to bind_mounts of the agent");
-    const std::string inside = to.starts_with('/') ? to : dir.workdir() + "/" + to;
-    mounts.push_back({real, fs::path(inside).lexically_normal().string(), access});
+    std::string inside = fs::path(to.starts_with('/') ? to : dir.workdir() + "/" + to).lexically_normal();
+    mounts.push_back({real, inside, access});
+    if (access != Access::kWriteAsOwner) continue;
+    if (inside.ends_with('/')) inside.pop_back();
+    // A part that the agent shows read-only stays so at the other place.
+    for (const std::string& part : read_only)
+      mounts.push_back({part, inside + part.substr(real.size()), Access::kReadAsOwner});
   }
-  // Outer ones first: they cover what was mounted before.
-  std::stable_sort(mounts.begin(), mounts.end(), [](const SandboxMount& left, const SandboxMount& right) {
-    return left.inside < right.inside;
-  });
+  sort_outer_first(mounts);
   sandbox.mounts.insert(sandbox.mounts.end(), mounts.begin(), mounts.end());
   return {};
 }

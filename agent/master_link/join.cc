@@ -178,6 +178,12 @@ Status join_patiently(const std::function<Status()>& join) {
   }
 }
 
+bool has_expired(const std::string& cert_file) {
+  const auto pem = read_file(cert_file, kMaxFileBytes);
+  const auto facts = pem ? read_certificate(*pem) : Result<CertificateFacts>(tl::unexpected(pem.error()));
+  return facts && facts->expires <= wall_now();
+}
+
 /// Renews once: on success the new certificate is stored.
 Status renew(const std::shared_ptr<grpc::Channel>& channel, const MasterTrust& trust,
              const std::string& agent_id) {
@@ -224,7 +230,15 @@ Result<MasterTrust> establish_trust(const Settings& settings, const std::string&
     TRY_ASSIGN(trust.own_token, read_file(files.token, 4096));
     return trust;
   }
-  if (!path_exists(files.cert)) TRY(join_patiently([&] { return join_with_tls(settings, files); }));
+  const auto join = [&] { return join_with_tls(settings, files); };
+  if (!path_exists(files.cert)) {
+    TRY(join_patiently(join));
+  } else if (has_expired(files.cert) && path_exists(settings.join_token_file)) {
+    // With the old certificate the agent still enforces the lease of its allocations.
+    if (const Status again = join_patiently(join); !again)
+      log::warn("the agent's certificate has expired, and the join token was not accepted",
+                {{"reason", again.error().message}, {"join_token_file", settings.join_token_file}});
+  }
   if (trust.cert_file.empty() && path_exists(files.ca)) trust.cert_file = files.ca;
   trust.own_cert = files.cert;
   trust.own_key = files.key;

@@ -16,10 +16,11 @@
 namespace det::agent {
 
 /// Returns the credentials for the master: `settings` plus the certificate or token in `directory`
-/// (DATA_DIR/tls). If there is none, joins the cluster first; waits up to 30 s for a master that cannot be
-/// reached. With TLS the join token is sent only to a master that presents the certificate pinned in it.
-/// Blocks. Idempotent, also after a failure. Errors: kInvalidArgument (settings, token), kFailedPrecondition
-/// (no join token), kPermissionDenied (wrong master), errors of files and of the master.
+/// (DATA_DIR/tls). If there is none, or the certificate has expired and there is a join token, joins the
+/// cluster first; waits up to 30 s for a master that cannot be reached. With TLS the join token is sent only
+/// to a master that presents the certificate pinned in it. Blocks. Idempotent, also after a failure. Errors:
+/// kInvalidArgument (settings, token), kFailedPrecondition (no join token), kPermissionDenied (wrong master),
+/// errors of files and of the master.
 Result<MasterTrust> establish_trust(const Settings& settings, const std::string& directory);
 
 /// Renews the certificate when a third of its lifetime is left, on one thread. Does nothing without a

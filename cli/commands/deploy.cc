@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/commands/daemons.h"
@@ -12,6 +13,7 @@
 #include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/base/wait.h"
+#include "det/v1/auth.methods.h"
 #include "det/v1/cluster.methods.h"
 
 namespace det::cli {
@@ -82,13 +84,26 @@ std::string ready_url(const Daemons& daemons) {
   return end == std::string::npos ? "" : std::string(trim(text->substr(at + 6, end - at - 6)));
 }
 
+/// Waits until the master is ready and returns its URL; "" if it has ended or takes longer than kStart.
+std::string await_url(const Daemons& daemons) {
+  wait_until([&] { return !ready_url(daemons).empty() || !daemons.running(kMaster); }, kStart);
+  return ready_url(daemons);
+}
+
+tl::unexpected<Error> failed_start(const Daemons& daemons, const std::string& what) {
+  return fail(Code::kAborted,
+              what + "; the end of " + daemons.log(kMaster) + ":\n" + tail_of(daemons.log(kMaster), 5));
+}
+
 /// Starts the master unless it runs, and waits until it is ready. Returns its URL. Errors: kAborted, with the
 /// end of the log.
 Result<std::string> master_up(const MasterUpOptions& options) {
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   if (daemons.running(kMaster)) {
-    std::cout << "The master is already running at " << ready_url(daemons) << '\n';
-    return ready_url(daemons);
+    std::string url = await_url(daemons);
+    if (url.empty()) return failed_start(daemons, "the master that was started before is not ready");
+    std::cout << "The master is already running at " << url << '\n';
+    return url;
   }
   std::vector<std::string> arguments{"--listen", "127.0.0.1:" + std::to_string(options.port),
                                      "--cluster-name", options.cluster};
@@ -107,13 +122,11 @@ Result<std::string> master_up(const MasterUpOptions& options) {
     arguments.insert(arguments.end(), {"--admin-password-file", file});
   }
   TRY(daemons.start(kMaster, "det-master", std::move(arguments)));
-  wait_until([&] { return !ready_url(daemons).empty() || !daemons.running(kMaster); }, kStart);
-  const std::string url = ready_url(daemons);
+  std::string url = await_url(daemons);
   if (url.empty()) {
     // Also removes the pid file of a master that has failed.
     TRY(daemons.stop(kMaster, kStop));
-    return fail(Code::kAborted, "the master did not start; the end of " + daemons.log(kMaster) + ":\n" +
-                                    tail_of(daemons.log(kMaster), 5));
+    return failed_start(daemons, "the master did not start");
   }
   std::cout << "Started the master at " << url << std::endl;
   return url;
@@ -125,13 +138,27 @@ std::string password_file(const Daemons& daemons) {
   return path_exists(given) ? given : daemons.directory() + "/" + kMaster + "/admin-password";
 }
 
-/// Logs in as admin with the initial password and stores the login.
-Status log_in(Session& session, const Daemons& daemons, const std::string& url) {
-  session.master_flag = url;
-  TRY_ASSIGN(const std::string password, read_file(password_file(daemons), 64 << 10));
-  TRY_ASSIGN(const Login login, session.log_in("admin", std::string(trim(password))));
+/// Keeps the stored login if the master accepts it, else logs in as admin with the initial password and
+/// stores the login. The session must name the master.
+Status ensure_login(Session& session, const Daemons& daemons, const std::string& url) {
   TokenFile tokens = session.tokens();
-  return tokens.save(url, login);
+  TRY_ASSIGN(Client * client, session.anonymous());
+  TRY_ASSIGN(const auto known, tokens.find(url, ""));
+  if (known) {
+    client->set_token(known->token);
+    const auto me = client->call(v1::AuthService::CurrentUser, v1::CurrentUserRequest());
+    if (me) return {};
+    if (me.error().code != Code::kUnauthenticated) return tl::unexpected(me.error());
+    client->set_token("");
+  }
+  const auto password = read_file(password_file(daemons), 64 << 10);
+  const auto login = password ? session.log_in("admin", std::string(trim(*password)))
+                              : Result<Login>(tl::unexpected(password.error()));
+  if (!login)
+    return fail(login.error().code, "cannot log in as admin with the initial password (" +
+                                        login.error().message + "); log in with `det -m " + url +
+                                        " user login`");
+  return tokens.save(url, *login);
 }
 
 /// Starts an agent unless it runs. Does not wait for it to connect.
@@ -156,18 +183,23 @@ Status agent_up(Session&, const AgentUpOptions& options) {
   return {};
 }
 
-/// Waits until all agents are connected. Errors: kAborted, with the end of the log of one that is not.
+/// Waits until all agents are connected. Errors: kAborted, with the end of the log of one that is not; those
+/// of the call that lists agents.
 Status wait_for_agents(Session& session, const Daemons& daemons, const std::vector<std::string>& names) {
+  if (names.empty()) return {};
   TRY_ASSIGN(Client * client, session.client());
   std::string missing;
+  std::optional<Error> trouble;
   const bool all = wait_until(
       [&] {
         const auto response = client->call(v1::ClusterService::GetAgents, v1::GetAgentsRequest());
+        trouble = response ? std::nullopt : std::optional(response.error());
+        // A repetition is of use only while the master is there and busy.
+        if (trouble) return trouble->code != Code::kUnavailable || !daemons.running(kMaster);
         for (const std::string& name : names) {
           missing = name;
           bool here = false;
-          for (const v1::Agent& each :
-               response ? response->agents() : google::protobuf::RepeatedPtrField<v1::Agent>())
+          for (const v1::Agent& each : response->agents())
             here = here || (each.id() == name && each.connected());
           // Ends the wait early for an agent that has exited.
           if (!here) return !daemons.running(name);
@@ -176,6 +208,7 @@ Status wait_for_agents(Session& session, const Daemons& daemons, const std::vect
         return true;
       },
       kStart);
+  if (trouble) return fail(trouble->code, "the master does not list its agents: " + trouble->message);
   if (all && missing.empty()) return {};
   return fail(Code::kAborted, "agent " + missing + " did not connect; the end of " + daemons.log(missing) +
                                   ":\n" + tail_of(daemons.log(missing), 5));
@@ -195,9 +228,6 @@ Status cluster_up(Session& session, const ClusterUpOptions& options) {
   TRY_ASSIGN(const std::string url, master_up(options));
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   session.master_flag = url;
-  // A second cluster-up keeps the user's login.
-  const auto known = session.tokens().find(url, "");
-  if (!known || !*known) TRY(log_in(session, daemons, url));
   std::vector<std::string> names;
   for (int i = 0; i < options.agents; ++i) {
     AgentUpOptions agent;
@@ -207,6 +237,7 @@ Status cluster_up(Session& session, const ClusterUpOptions& options) {
     agent.host = url.substr(url.find("//") + 2);
     TRY(agent_up(session, agent));
   }
+  TRY(ensure_login(session, daemons, url));
   TRY(wait_for_agents(session, daemons, names));
   std::cout << "web UI:   " << url << " (user admin, password in " << password_file(daemons) << ")\n"
             << "command:  export DET_MASTER=" << url << "; det experiment list\n"
@@ -236,26 +267,28 @@ Status stop_daemons(const Daemons& daemons, const Selected& selected) {
   return {};
 }
 
-Status remove_and_print(const std::string& path) {
+/// Removes the data of a cluster, and the logins there: its users no longer exist.
+Status remove_and_print(const std::string& path, Session& session, const std::string& url) {
   TRY(remove_tree(path));
   std::cout << "Removed " << path << '\n';
-  return {};
+  return url.empty() ? Status() : session.tokens().forget(url, "");
 }
 
-Status cluster_down(Session&, const StopOptions& options) {
+Status cluster_down(Session& session, const StopOptions& options) {
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   TRY(stop_daemons(daemons, [](const std::string&) { return true; }));
-  return options.delete_db ? remove_and_print(daemons.directory()) : Status();
+  return options.delete_db ? remove_and_print(daemons.directory(), session, ready_url(daemons)) : Status();
 }
 
-Status master_down(Session&, const StopOptions& options) {
+Status master_down(Session& session, const StopOptions& options) {
   TRY_ASSIGN(const Daemons daemons, Daemons::of(options.cluster));
   TRY(stop_daemons(daemons, [](const std::string& name) { return name == kMaster; }));
   if (!options.delete_db) return {};
+  const std::string url = ready_url(daemons);
   // The files of agents stay: an agent that runs is found by its pid file.
   for (const std::string& file : {daemons.log(kMaster), daemons.out(kMaster)}) TRY(remove_tree(file));
   for (const char* file : {"/master.yaml", "/initial-password"}) TRY(remove_tree(daemons.directory() + file));
-  return remove_and_print(daemons.directory() + "/" + kMaster);
+  return remove_and_print(daemons.directory() + "/" + kMaster, session, url);
 }
 
 struct AgentDownOptions : ClusterOptions {

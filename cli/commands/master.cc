@@ -16,6 +16,7 @@ namespace {
 
 /// Time that the master may be unreachable while its log is followed.
 constexpr Duration kMasterLogPatience = std::chrono::minutes(10);
+constexpr const char* kClusterMessage = "set it with `det dev curl -X PUT /api/v1/master/cluster_message`";
 
 Result<v1::GetMasterResponse> get_master(Client& client) {
   return client.call(v1::ClusterService::GetMaster, v1::GetMasterRequest());
@@ -138,7 +139,7 @@ Command master_command() {
            {{"logs"},
             "Show the newest lines of the master's log. Requires a cluster admin.",
             action(print_master_log)},
-           not_offered({"cluster-message"}, "there is no message of the day")}};
+           not_offered({"cluster-message"}, kClusterMessage)}};
 }
 
 Command version_command() {

@@ -9,6 +9,7 @@
 #include "cli/output/print.h"
 #include "cli/output/terminal.h"
 #include "cli/submit/follow.h"
+#include "det/v1/binding.methods.h"
 #include "det/v1/cluster.methods.h"
 #include "det/v1/role.methods.h"
 #include "det/v1/workspace.methods.h"
@@ -81,17 +82,23 @@ Status show_projects(Client& client, const v1::Workspace& workspace, const Outpu
   return output.print(project_table(response.projects()), [&] { return list_to_json(response.projects()); });
 }
 
-/// Lists the pools that agents name. Each pool is open to every workspace.
-Status show_pools(Client& client, const v1::Workspace&, const Output& output) {
+/// Lists the pools that are open to the workspace, with their agents.
+Status show_pools(Client& client, const v1::Workspace& workspace, const Output& output) {
+  v1::ListRPsBoundToWorkspaceRequest request;
+  request.set_workspace_id(workspace.id());
+  TRY_ASSIGN(const auto open, client.call(v1::BindingService::ListRPsBoundToWorkspace, request));
   TRY_ASSIGN(const auto response, client.call(v1::ClusterService::GetAgents, v1::GetAgentsRequest()));
   struct Size {
     std::size_t agents = 0, slots = 0;
   };
   std::map<std::string, Size> pools;
+  for (const std::string& pool : open.resource_pools()) pools.try_emplace(pool);
   for (const v1::Agent& agent : response.agents()) {
     for (const std::string& pool : agent.resource_pools()) {
-      ++pools[pool].agents;
-      pools[pool].slots += agent.slots().size();
+      const auto found = pools.find(pool);
+      if (found == pools.end()) continue;
+      ++found->second.agents;
+      found->second.slots += agent.slots().size();
     }
   }
   Table table{{"Resource Pool", "# Agents", "# Slots"}, {}};

@@ -103,7 +103,7 @@ Status check_secrets(const std::string& config, const std::string& name) {
   const Json before = det::to_json(tree);
   Json after = before;
   expconf::change_secrets(after, [](Json& value) {
-    const bool masked = value.is_string() && value.get_ref<const std::string&>() == "****";
+    const bool masked = value.is_string() && value.get_ref<const std::string&>() == kSecretMask;
     if (masked) value = "";
     return masked;
   });

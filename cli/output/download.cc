@@ -50,19 +50,30 @@ Json storage_of(const v1::Checkpoint& checkpoint) {
   return json ? std::move(*json) : Json();
 }
 
+/// Returns the target of a download without slashes at its end. Errors: kFailedPrecondition (not empty).
+Result<std::string> checked_target(const std::string& directory) {
+  auto target = vacant_directory(directory);
+  if (!target)
+    return fail(target.error().code, target.error().message + "; select another directory with -o");
+  return target;
+}
+
 /// Fetches the files from the bucket with the credentials of the environment. Errors: kFailedPrecondition (no
-/// credentials, or `directory` not empty); those of storage::fetch().
-Status fetch_from_bucket(const Json& storage, const std::string& uuid, const std::string& directory) {
-  TRY_ASSIGN(storage::Location location, storage::read_location(storage));
+/// credentials); those of storage::fetch().
+Status fetch_from_bucket(const storage::Location& location, const std::string& uuid,
+                         const std::string& target) {
   if (location.access_key.empty()) {
     return fail(Code::kFailedPrecondition,
                 "checkpoint " + uuid + " is stored in " + location.name() +
                     "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use --mode master");
   }
-  std::error_code error;
-  if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
-    return fail(Code::kFailedPrecondition, directory + " is not empty; select another directory with -o");
-  return storage::fetch(storage::Bucket(std::move(location)), uuid, directory);
+  return storage::fetch(storage::Bucket(location), uuid, target);
+}
+
+/// True for errors of this machine's way to a store: no connection, or keys of the environment without
+/// access.
+bool is_unreachable(Code code) {
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kPermissionDenied;
 }
 
 /// Archive on its way from the master, in a file without a name on the disk of the target: checkpoints may be
@@ -156,11 +167,12 @@ Result<v1::Checkpoint> get_checkpoint(Client& client, const std::string& uuid) {
 }
 
 Status download_checkpoint(Client& client, const std::string& uuid, const std::string& directory) {
+  TRY_ASSIGN(const std::string target, checked_target(directory));
   TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
   v1::DownloadCheckpointRequest request;
   request.set_checkpoint_uuid(uuid);
   const double expected = std::max(1.0, static_cast<double>(size_of(checkpoint)));
-  TRY_ASSIGN(ArchiveFile archive, ArchiveFile::create(directory));
+  TRY_ASSIGN(ArchiveFile archive, ArchiveFile::create(target));
   {
     ProgressBar bar("checkpoint " + uuid.substr(0, 8));
     Status written;
@@ -174,32 +186,33 @@ Status download_checkpoint(Client& client, const std::string& uuid, const std::s
     TRY(streamed);
   }
   TRY_ASSIGN(const std::string_view bytes, archive.map());
-  return unpack(bytes, directory, limits());
+  return unpack(bytes, target, limits());
 }
 
 Status copy_checkpoint(Client& client, const std::string& uuid, const std::string& directory,
                        bool or_download) {
   namespace fs = std::filesystem;
+  TRY_ASSIGN(const std::string place, checked_target(directory));
   TRY_ASSIGN(const v1::Checkpoint checkpoint, get_checkpoint(client, uuid));
   if (const Json storage = storage_of(checkpoint); storage::is_bucket(storage)) {
-    Status done = fetch_from_bucket(storage, uuid, directory);
+    TRY_ASSIGN(const storage::Location location, storage::read_location(storage));
+    Status done = fetch_from_bucket(location, uuid, place);
     if (done || !or_download) return done;
-    return download_checkpoint(client, uuid, directory);
+    if (!location.access_key.empty() && !is_unreachable(done.error().code)) return done;
+    return download_checkpoint(client, uuid, place);
   }
   // The directory counts as accessible only when all files of the record exist there: another file system may
   // be mounted at the same path.
   const auto files = open_files(checkpoint, uuid);
-  if (!files && or_download) return download_checkpoint(client, uuid, directory);
+  if (!files && or_download) return download_checkpoint(client, uuid, place);
   if (!files) {
     return fail(Code::kFailedPrecondition, "the files of checkpoint " + uuid + " are not at " +
                                                checkpoint.storage_path() + " on this machine (" +
                                                files.error().message + "); use --mode master");
   }
   std::error_code error;
-  if (fs::exists(directory, error) && !fs::is_empty(directory, error))
-    return fail(Code::kFailedPrecondition, directory + " is not empty; select another directory with -o");
   for (const auto& [path, size] : checkpoint.resources()) {
-    const fs::path target = fs::path(directory) / path;
+    const fs::path target = fs::path(place) / path;
     fs::create_directories(path.ends_with('/') ? target : target.parent_path(), error);
     if (error) return fail(Code::kUnavailable, target.string() + ": " + error.message());
     if (const auto file = files->find(path); file != files->end())

@@ -14,15 +14,16 @@ namespace det::cli {
 Result<v1::Checkpoint> get_checkpoint(Client& client, const std::string& uuid);
 
 /// Downloads the checkpoint's archive from the master and unpacks it into `directory`, which is created and
-/// must be empty. Holds the archive in a nameless file beside `directory`. Errors: those of Client::stream()
-/// and unpack().
+/// must be empty. Holds the archive in a nameless file beside `directory`. Errors: kFailedPrecondition (not
+/// empty); those of Client::stream() and unpack().
 Status download_checkpoint(Client& client, const std::string& uuid, const std::string& directory);
 
 /// Fetches the files from the storage without the master. The storage must be a directory that this machine
 /// mounts, or a bucket with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set; files of a bucket are verified
 /// against the manifest. Symbolic links in the directory of the checkpoint are not followed. With
-/// `or_download`, falls back to download_checkpoint(). Errors: kFailedPrecondition (storage not accessible,
-/// `directory` not empty), kDataLoss (a file name would lead out of `directory`).
+/// `or_download`, falls back to download_checkpoint() where the storage is not accessible. Errors:
+/// kFailedPrecondition (storage not accessible, `directory` not empty), kDataLoss (a file name would lead out
+/// of `directory`).
 Status copy_checkpoint(Client& client, const std::string& uuid, const std::string& directory,
                        bool or_download);
 

@@ -99,6 +99,8 @@ bool LocalBuild::poll(Duration patience) {
 Result<std::string> LocalBuild::take() {
   TRY_ASSIGN(const build::BuildOutcome outcome, outcome_.get());
   without_header_ = outcome.without_header;
+  // On a machine without an agent, no other program bounds the cache.
+  if (!outcome.cached) build::trim_cache({request_.models_dir}, build::kDefaultCacheBytes);
   print_messages();
   if (outcome.library.empty())
     std::cout << source_ << " does not compile" << std::endl;
@@ -117,6 +119,7 @@ void precompile(const std::stop_token& stop) {
   const Status made = recipe
                           ? build::make_precompiled_header(*recipe, models, mono_now() + kHeaderTimeout, stop)
                           : tl::unexpected(recipe.error());
+  if (made) build::trim_cache({models}, build::kDefaultCacheBytes);
   if (!made && !stop.stop_requested())
     std::cerr << "det: headers not precompiled: " << made.error().message << "; builds take 10 s longer\n";
 }

@@ -25,6 +25,9 @@ namespace {
 
 /// Time for a task to get its slots and for its program to serve.
 constexpr Duration kStartPatience = std::chrono::minutes(10);
+/// Size of a request that the master accepts (kMaxRequestBytes in master/api/server.cc), and the part of it
+/// for fields other than files and configuration.
+constexpr std::int64_t kMaxLaunchBytes = 4 << 20, kLaunchFieldBytes = 4 << 10;
 
 // Calls and messages of the kinds. `noun` as in the command, `title` as in sentences.
 struct Notebooks {
@@ -179,6 +182,12 @@ Status fill_launch(Client& client, const StartOptions& options, Request& request
     out->set_mode(static_cast<int>(entry.mode));
     out->set_content(entry.content);
   }
+  const auto bytes = static_cast<std::int64_t>(request.ByteSizeLong());
+  if (bytes > kMaxLaunchBytes - kLaunchFieldBytes)
+    return fail(Code::kInvalidArgument,
+                (options.context.empty() ? "the files of --include" : "--context " + options.context) + ": " +
+                    std::to_string(bytes) + " bytes to upload, the maximum is " +
+                    std::to_string(kMaxLaunchBytes >> 20) + " MiB; name what is not needed in .detignore");
   request.set_template_name(options.template_name);
   request.set_request_id(uuid4());
   if (options.workspace.empty()) return {};

@@ -76,6 +76,23 @@ Status replace(const std::string& path, std::string_view content, mode_t mode, L
   return written;
 }
 
+/// Makes the directories of a tree writable and searchable for their owner, where this process may. Symbolic
+/// links are not followed.
+void make_removable(int parent, const std::string& name) {
+  const UniqueFd directory(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!directory || ::fstat(directory.get(), &info) != 0) return;
+  // fchmod() refuses a descriptor with O_PATH; another one needs a permission that may be missing.
+  const std::string self = "/proc/self/fd/" + std::to_string(directory.get());
+  (void)::chmod(self.c_str(), (info.st_mode & 07777) | S_IRWXU);
+  std::error_code error;
+  for (fs::directory_iterator it(self, error), end; !error && it != end; it.increment(error)) {
+    std::error_code unknown;
+    if (it->symlink_status(unknown).type() == fs::file_type::directory)
+      make_removable(directory.get(), it->path().filename().string());
+  }
+}
+
 }  // namespace
 
 tl::unexpected<Error> fail_errno(const std::string& what) { return fail_with(what, errno); }
@@ -145,8 +162,23 @@ Status make_directories(const std::string& path, mode_t mode) {
 Status remove_tree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
+  if (error.value() == EACCES) {
+    make_removable(AT_FDCWD, path);
+    fs::remove_all(path, error);
+  }
   if (error) return fail_with(path, error.value());
   return {};
+}
+
+Result<std::string> vacant_directory(const std::string& path) {
+  std::string target = path;
+  while (target.size() > 1 && target.ends_with('/')) target.pop_back();
+  if (!path_exists(target)) return target;
+  std::error_code error;
+  if (!fs::is_directory(target, error)) return fail(Code::kFailedPrecondition, target + " is no directory");
+  if (!fs::is_empty(target, error) || error) return fail(Code::kFailedPrecondition, target + " is not empty");
+  // A rename to the path must replace the directory, not a symbolic link to it.
+  return fs::canonical(target, error).string();
 }
 
 bool path_exists(const std::string& path) {

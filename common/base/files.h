@@ -35,8 +35,12 @@ Status sync_directory(const std::string& path);
 
 /// Creates a directory and its parents. Idempotent. Errors: kNotFound if a parent is not a directory.
 Status make_directories(const std::string& path, mode_t mode = 0755);
-/// Removes a file or a directory tree. Symbolic links are removed, not followed. Idempotent.
+/// Removes a file or a directory tree, also one with directories that their owner may not write. Symbolic
+/// links are removed, not followed. Idempotent.
 Status remove_tree(const std::string& path);
+/// Returns the path of a directory that is absent or empty: `path` without slashes at its end, or the real
+/// path of an existing one. Errors: kFailedPrecondition (neither).
+Result<std::string> vacant_directory(const std::string& path);
 /// True if the path exists; a dangling symbolic link counts.
 bool path_exists(const std::string& path);
 /// Bytes that an unprivileged user may still write on the file system of `path`.

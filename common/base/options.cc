@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/base/files.h"
+#include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 
@@ -360,7 +361,8 @@ Json settings_json(const OptionTable& table, const Options& options) {
       case OptionKey::Kind::kString:
       case OptionKey::Kind::kBytes:
       case OptionKey::Kind::kDuration:
-        value = key.secret && !options.written(key.name).empty() ? "****" : options.written(key.name);
+        value = key.secret && !options.written(key.name).empty() ? std::string(kSecretMask)
+                                                                 : options.written(key.name);
         break;
     }
     (void)set_path(all, key.name, std::move(value));

@@ -9,6 +9,9 @@
 
 namespace det {
 
+/// Stands for a secret that is set, wherever settings and configurations are shown.
+inline constexpr std::string_view kSecretMask = "****";
+
 /// Returns bytes of getrandom(2). Aborts the process if the kernel has no randomness.
 std::string random_bytes(std::size_t count);
 /// Returns 256 random bits as 43 characters of base64url, for session tokens and generated passwords.

@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "common/base/secret.h"
 #include "common/base/wait.h"
 
 namespace det::build {
@@ -76,6 +79,12 @@ Status publish_entry(TemporaryDirectory& work, const std::string& entry) {
   return sync_directory(fs::path(entry).parent_path());
 }
 
+Status remove_entry(const std::string& path) {
+  const fs::path doomed = fs::path(path).parent_path() / ("building-removed-" + to_hex(random_bytes(6)));
+  if (::rename(path.c_str(), doomed.c_str()) != 0) return errno == ENOENT ? Status() : fail_errno(path);
+  return remove_tree(doomed.string());
+}
+
 void touch_entry(const std::string& path) { (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
 void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes) {
@@ -101,7 +110,7 @@ void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes)
   const std::int64_t in_use = wall_now().micros - kInUse.count();
   for (const Entry& entry : entries) {
     if (sum <= bytes || entry.used.micros >= in_use) return;
-    if (!remove_tree(entry.path)) continue;
+    if (!remove_entry(entry.path)) continue;
     sum -= entry.bytes;
     log::debug("cache entry removed", {{"path", entry.path}, {"bytes", entry.bytes}});
   }

@@ -24,11 +24,18 @@ Result<FileLock> lock_entry(const std::string& entry, MonoTime deadline, const s
 /// Publishes a directory as an entry, atomically. Errors: kUnavailable.
 Status publish_entry(TemporaryDirectory& work, const std::string& entry);
 
+/// Renames an entry to "building-removed-*" and removes it. An interrupted call leaves no part of the entry
+/// under its name. Idempotent. Errors: those of remove_tree().
+Status remove_entry(const std::string& path);
+
+/// Default limit of the cache of builds: that of the agent's `cache_size`.
+constexpr std::int64_t kDefaultCacheBytes = 20LL << 30;
+
 /// Marks a cache entry (file or directory) as used now.
 void touch_entry(const std::string& path);
 /// Removes the least recently used entries of the directories until their total size is at most `bytes`.
-/// Entries used in the last ten minutes stay. Files "*.lock" and, for a day, directories
-/// "building-*" are not entries.
+/// Entries used in the last ten minutes stay. Files "*.lock" and, for a day, directories "building-*" are not
+/// entries.
 void trim_cache(const std::vector<std::string>& directories, std::int64_t bytes);
 
 }  // namespace det::build

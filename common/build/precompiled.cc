@@ -150,7 +150,7 @@ Status make_precompiled_header(const Recipe& recipe, const std::string& models_d
 }
 
 Status discard_precompiled_header(const std::string& path) {
-  return remove_tree(path.substr(0, path.size() - std::string_view(kHeaderFile).size()));
+  return remove_entry(path.substr(0, path.size() - std::string_view(kHeaderFile).size()));
 }
 
 }  // namespace det::build

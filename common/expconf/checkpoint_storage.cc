@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "common/base/secret.h"
 #include "common/base/text.h"
 #include "common/expconf/sections.h"
 #include "common/storage/location.h"
@@ -69,7 +70,7 @@ void check_s3(Reader& reader, const YamlNode& map, const std::string& path, Json
   }
   // A masked key comes from a displayed configuration that was submitted again.
   for (const auto& [one, other] : {std::pair{"access_key", "secret_key"}, {"secret_key", "access_key"}}) {
-    if (given(one) == "****") {
+    if (given(one) == kSecretMask) {
       problem(one, "E-CFG-RANGE",
               "is the mask of a secret: give the key itself, or leave both keys to the environment");
     } else if (!given(one).empty() && map.find(other) == nullptr) {

@@ -44,6 +44,20 @@ Result<std::optional<std::int64_t>> read_total(const nlohmann::json& json, const
   return value;
 }
 
+/// The trials of "behind", which only extensions of running trials have.
+Result<std::vector<TrialNumber>> read_behind(const nlohmann::json& json) {
+  std::vector<TrialNumber> trials;
+  const auto behind = json.find("behind");
+  if (behind == json.end()) return trials;
+  if (!behind->is_array()) return damaged("\"behind\" is no list");
+  for (const nlohmann::json& trial : *behind) {
+    if (!trial.is_number_unsigned() || trial.get<std::uint64_t>() > std::numeric_limits<TrialNumber>::max())
+      return damaged("\"behind\" names no trial: " + trial.dump());
+    trials.push_back(trial.get<TrialNumber>());
+  }
+  return trials;
+}
+
 Result<ExitReason> read_reason(const nlohmann::json& json) {
   TRY_ASSIGN(const auto reason, member<std::string>(json, "reason", &nlohmann::json::is_string));
   for (std::size_t i = 0; i < kReasons.size(); ++i) {
@@ -71,6 +85,7 @@ nlohmann::json to_json(const Event& event) {
     nlohmann::json json{{"type", "extended"}};
     if (extended->max_trials) json["max_trials"] = *extended->max_trials;
     if (extended->max_time) json["max_time"] = *extended->max_time;
+    if (!extended->behind.empty()) json["behind"] = extended->behind;
     return json;
   }
   if (auto* retried = std::get_if<Retried>(&event)) {
@@ -87,7 +102,8 @@ Result<Event> event_from_json(const nlohmann::json& json) {
   if (type == "extended") {
     TRY_ASSIGN(const auto max_trials, read_total(json, "max_trials"));
     TRY_ASSIGN(const auto max_time, read_total(json, "max_time"));
-    return Event{Extended{max_trials, max_time}};
+    TRY_ASSIGN(auto behind, read_behind(json));
+    return Event{Extended{max_trials, max_time, std::move(behind)}};
   }
   if (type != "validated" && type != "exited" && type != "retried")
     return damaged("unknown event \"" + type + "\"");
@@ -114,15 +130,17 @@ Result<Event> event_from_json(const nlohmann::json& json) {
 nlohmann::json Searcher::snapshot() const {
   std::string trials;
   for (TrialState state : state_->book.states) trials += kStateLetters[static_cast<std::size_t>(state)];
-  return {{"version", 2},
-          {"counter", state_->random.counter},
-          {"trials", std::move(trials)},
-          {"max_trials", state_->book.max_trials},
-          {"max_time", state_->book.max_time},
-          {"gave_up", state_->book.too_many_invalid},
-          {"shut_down", state_->shut_down},
-          {"sampler", state_->sampler->snapshot()},
-          {"method", state_->method->snapshot()}};
+  nlohmann::json json{{"version", 2},
+                      {"counter", state_->random.counter},
+                      {"trials", std::move(trials)},
+                      {"max_trials", state_->book.max_trials},
+                      {"max_time", state_->book.max_time},
+                      {"gave_up", state_->book.too_many_invalid},
+                      {"shut_down", state_->shut_down},
+                      {"sampler", state_->sampler->snapshot()},
+                      {"method", state_->method->snapshot()}};
+  if (!state_->book.behind.empty()) json["behind"] = state_->book.behind;
+  return json;
 }
 
 // Starts from a new search of the same configuration and replaces its state. Every value is checked: a
@@ -148,6 +166,8 @@ Result<Searcher> Searcher::restore(std::shared_ptr<const expconf::ExperimentConf
              member<std::int64_t>(snapshot, "max_time", &nlohmann::json::is_number_integer));
   TRY_ASSIGN(state.book.too_many_invalid, member<bool>(snapshot, "gave_up", &nlohmann::json::is_boolean));
   TRY_ASSIGN(state.shut_down, member<bool>(snapshot, "shut_down", &nlohmann::json::is_boolean));
+  TRY_ASSIGN(const auto behind, read_behind(snapshot));
+  state.book.behind.insert(behind.begin(), behind.end());
   TRY(state.sampler->restore(snapshot.contains("sampler") ? snapshot["sampler"] : nlohmann::json()));
   TRY(state.method->restore(snapshot.contains("method") ? snapshot["method"] : nlohmann::json(), state.book));
   return searcher;

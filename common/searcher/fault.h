@@ -10,6 +10,7 @@ enum class Fault {
   kHearsStopped,        ///< reports of a stopped trial still count
   kFloatLogarithm,      ///< rungs are counted by floating-point logarithms: ln 243 / ln 3 < 5
   kUnorderedDraws,      ///< the order in which hyperparameters are drawn differs between processes
+  kLeavesBehind,        ///< trials that run during an extension keep the old length
   kEndlessReplacement,  ///< a trial with invalid hyperparameters is always replaced
 };
 

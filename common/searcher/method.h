@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <set>
 
 #include "common/searcher/sampler.h"
 
@@ -39,6 +40,8 @@ struct Book {
   std::int64_t max_trials = 0;
   /// 0: unset, the trial decides when it ends.
   std::int64_t max_time = 0;
+  /// Running trials that end at an earlier max_time than the present one.
+  std::set<TrialNumber> behind;
   /// Too many invalid trials: no more are created.
   bool too_many_invalid = false;
 

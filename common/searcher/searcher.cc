@@ -80,6 +80,7 @@ void MethodContext::hold(TrialNumber trial) {
 }
 
 void MethodContext::resume(TrialNumber trial) {
+  book_.behind.erase(trial);
   book_.set(trial, TrialState::kRunning);
   actions_.emplace_back(Resume{trial});
 }
@@ -116,6 +117,10 @@ void Searcher::State::handle(const Event& event, MethodContext& context) {
   } else if (auto* exited = std::get_if<Exited>(&event)) {
     if (exited->trial >= book.states.size() || !is_open(book.states[exited->trial])) return;
     const TrialState before = book.states[exited->trial];
+    const bool behind = book.behind.erase(exited->trial) > 0 && fault != Fault::kLeavesBehind;
+    // For the method, the trial has been running all the time.
+    if (behind && before == TrialState::kRunning && exited->reason == ExitReason::kCompleted)
+      return context.resume(exited->trial);
     // A stopped trial had already trained long enough: an error during its shutdown does not count.
     Exited known = *exited;
     if (before == TrialState::kStopping && known.reason == ExitReason::kErrored)
@@ -133,6 +138,8 @@ void Searcher::State::handle(const Event& event, MethodContext& context) {
     before.max_time = book.max_time;
     book.max_trials = extended->max_trials.value_or(book.max_trials);
     book.max_time = extended->max_time.value_or(book.max_time);
+    for (const TrialNumber trial : extended->behind)
+      if (trial < book.states.size() && book.states[trial] == TrialState::kRunning) book.behind.insert(trial);
     shut_down = false;
     method->extended(before, context);
   } else {

@@ -72,6 +72,9 @@ struct Exited {
 /// A user raised the totals; unset ones keep their value. A search that is over resumes.
 struct Extended {
   std::optional<std::int64_t> max_trials, max_time;
+  /// Trials that run with the old max_time. They are resumed when they have completed it. Empty in histories
+  /// of earlier releases, where they were left at the old length.
+  std::vector<TrialNumber> behind = {};
 };
 /// A user retries a closed trial that errored. The search answers with Resume.
 struct Retried {

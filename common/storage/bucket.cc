@@ -86,7 +86,9 @@ Result<Bucket::Listing> Bucket::list(const std::string& start, bool flat, std::s
     TRY_ASSIGN(const std::string xml, call({.method = "GET", .key = "", .query = query}));
     TRY_ASSIGN(Page page, read_page(xml));
     for (Object& object : page.objects) {
-      if (object.key.size() > before) found.objects.push_back({object.key.substr(before), object.size});
+      if (object.key.size() <= before) continue;
+      object.key.erase(0, before);
+      found.objects.push_back(std::move(object));
     }
     for (const std::string& folder : page.folders) {
       if (folder.size() > before) found.folders.push_back(folder.substr(before));

@@ -188,7 +188,9 @@ Status finish_upload(const Bucket& bucket, const std::string& uuid, std::string_
   return {};
 }
 
-Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& directory) {
+Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& into) {
+  // rename() would find this only after the transfer.
+  TRY_ASSIGN(const std::string directory, vacant_directory(into));
   // A random name keeps concurrent downloads of the same checkpoint apart; rename publishes the result.
   const std::string partial = directory + "." + to_hex(random_bytes(8)) + kPartial;
   TRY(make_directories(partial));

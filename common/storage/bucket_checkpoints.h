@@ -21,13 +21,13 @@ Status upload_files(const Bucket& bucket, const std::string& uuid, const std::st
 /// Publishes the checkpoint: writes the manifest, then removes the mark.
 Status finish_upload(const Bucket& bucket, const std::string& uuid, std::string_view manifest);
 
-/// Downloads a checkpoint into `directory`, which must be absent or empty and appears only when the download
-/// is complete. Verifies every size and SHA-256 of the manifest; CRC-64 sums of large files are verified by
-/// their readers. With a manifest, fetches exactly its files; without one (written by another program), all
-/// objects below `<uuid>/`.
-/// Errors: kNotFound (no objects), kDataLoss (unfinished, or a file is missing or has another size or
-/// digest), kUnavailable (the storage is empty, which suggests a wrong bucket or prefix).
-Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& directory);
+/// Downloads a checkpoint into the directory `into`, which must be absent or empty and appears only when the
+/// download is complete. Verifies every size and SHA-256 of the manifest; CRC-64 sums of large files are
+/// verified by their readers. With a manifest, fetches exactly its files; without one (written by another
+/// program), all objects below `<uuid>/`. Errors: kFailedPrecondition (`into` is not empty), kNotFound (no
+/// objects), kDataLoss (unfinished, or a file is missing or has another size or digest), kUnavailable (the
+/// storage is empty, which suggests a wrong bucket or prefix).
+Status fetch(const Bucket& bucket, const std::string& uuid, const std::string& into);
 
 /// Returns the names of all complete checkpoints.
 Result<std::vector<std::string>> list_checkpoints(const Bucket& bucket);

@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/process.h"
+#include "common/base/secret.h"
 
 namespace det::storage {
 namespace {
-
-constexpr std::string_view kMask = "****";  // stands for a secret in configurations that the master returns
 
 std::string text_at(const Json& map, const char* key) {
   const auto found = map.find(key);
@@ -78,7 +77,7 @@ Result<Location> read_location(const Json& storage) {
   if (const std::string wrong = at.endpoint.empty() ? "" : check_endpoint(at.endpoint); !wrong.empty())
     return fail(Code::kInvalidArgument, "checkpoint_storage.endpoint_url: " + wrong);
   // A masked key in a configuration read back from the master counts as missing.
-  if (at.access_key == kMask || at.secret_key == kMask) at.access_key.clear();
+  if (at.access_key == kSecretMask || at.secret_key == kSecretMask) at.access_key.clear();
   use_environment(at);
   return at;
 }

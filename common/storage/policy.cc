@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/base/secret.h"
 #include "common/base/text.h"
 
 namespace det::storage {
@@ -192,7 +193,7 @@ Json StoragePolicy::for_process(Json storage) const {
   const NamedStorage* one = storage_of(storage);
   // Other programs of the training process do not expect the field.
   storage.erase("name");
-  const bool keys = !text_in(storage, "access_key").empty() && text_in(storage, "access_key") != "****";
+  const bool keys = !text_in(storage, "access_key").empty() && text_in(storage, "access_key") != kSecretMask;
   if (one == nullptr || one->access_key.empty() || keys) return storage;
   storage["access_key"] = one->access_key;
   storage["secret_key"] = one->secret_key;

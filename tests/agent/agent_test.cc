@@ -262,6 +262,21 @@ TEST_CASE("an allocation keeps running while the master is away for less than th
   CHECK(cluster.logged(id, "after"));
 }
 
+TEST_CASE("a restarted agent that does not reach the master keeps the lease of the master", "[agent]") {
+  Cluster cluster;
+  cluster.hello();
+  cluster.restart_master(5);
+  cluster.hello();
+  const std::string id = cluster.order("echo up; exec sleep 1000");
+  REQUIRE(cluster.wait_logged(id, "up"));
+  cluster.kill_agent();
+  cluster.master.reset();
+  cluster.start();
+  CHECK(wait_until([&] { return !Cluster::alive(id); }, 60s));
+  cluster.restart_master();
+  CHECK_THAT(cluster.wait_end(id).message(), Catch::Contains("no contact with the master for 5s"));
+}
+
 TEST_CASE("an agent disconnected for longer than the lease stops its allocations", "[agent]") {
   Cluster cluster;
   cluster.restart_master(1);

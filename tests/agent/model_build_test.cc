@@ -7,16 +7,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "agent/data_dir.h"
 #include "common/base/files.h"
 #include "common/base/text.h"
-#include "common/build/cache.h"
 #include "common/build/compiler.h"
 #include "common/build/precompiled.h"
 #include "need.h"
 
 using namespace det;
-using namespace det::agent;
 using namespace std::chrono_literals;
 
 namespace {
@@ -426,47 +423,6 @@ TEST_CASE("an entrypoint module:Class is a trial, every other one is a command",
     CAPTURE(command);
     CHECK_FALSE(build::parse_trial_name(command));
   }
-}
-
-TEST_CASE("the cache evicts the least recently used entries and keeps fresh ones", "[cache]") {
-  const TemporaryDirectory dir = need(TemporaryDirectory::create());
-  auto make = [&](const std::string& name, int age_minutes) {
-    const std::string path = dir.path() + "/" + name;
-    need(make_directories(path));
-    need(write_file_atomic(path + "/data", std::string(1000, 'x')));
-    std::filesystem::last_write_time(
-        path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(age_minutes));
-  };
-  make("oldest", 300);
-  make("older", 200);
-  make("old", 100);
-  make("fresh", 0);
-  make("building-x", 400);
-  make("building-y", 2000);
-  build::trim_cache({dir.path()}, 2500);
-  auto there = [&](const char* name) { return path_exists(dir.path() + "/" + name); };
-  CHECK_FALSE(there("oldest"));
-  CHECK_FALSE(there("older"));
-  CHECK(there("old"));
-  build::trim_cache({dir.path()}, 0);
-  CHECK_FALSE(there("old"));
-  CHECK(there("fresh"));
-  CHECK(there("building-x"));
-  CHECK_FALSE(there("building-y"));
-}
-
-TEST_CASE("a data directory admits one agent and keeps its instance id", "[data]") {
-  const TemporaryDirectory dir = need(TemporaryDirectory::create());
-  std::string instance;
-  {
-    const DataDir first = need(DataDir::open(dir.path() + "/data"));
-    instance = first.instance();
-    CHECK(instance.size() == 36);
-    CHECK(DataDir::open(dir.path() + "/data").error().code == Code::kFailedPrecondition);
-    CHECK(first.allocation(AllocationId("../x")).error().code == Code::kInvalidArgument);
-    CHECK(first.allocation(AllocationId("a/b")).error().code == Code::kInvalidArgument);
-  }
-  CHECK(need(DataDir::open(dir.path() + "/data")).instance() == instance);
 }
 
 TEST_CASE("a recipe expands its prefix and omits the compiler's own include directories", "[build]") {

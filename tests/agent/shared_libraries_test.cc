@@ -35,13 +35,17 @@ struct Storage {
   std::unique_ptr<SharedLibraries> open() const { return SharedLibraries::of(config()); }
 };
 
-/// Stores one more library beside key0 to key<kMaxLibraries>, which were written in this order.
+/// Returns the key of the library that is written as number `i`. The names sort against the times.
+std::string key_of(std::size_t i) { return "key" + std::to_string(999 - i); }
+
+/// Stores one more library beside those of key_of(0) to key_of(kMaxLibraries).
 void check_oldest_go(const SharedLibraries& shared, const Storage& storage) {
   need(shared.put("last", storage.library));
   const std::string digest = sha256_hex("the library");
-  CHECK_FALSE(shared.get("key0", digest));
-  CHECK_FALSE(shared.get("key1", digest));
-  CHECK(shared.get("key2", digest));
+  CHECK_FALSE(shared.get(key_of(0), digest));
+  CHECK_FALSE(shared.get(key_of(1), digest));
+  CHECK(shared.get(key_of(2), digest));
+  CHECK(shared.get(key_of(SharedLibraries::kMaxLibraries), digest));
   CHECK(shared.get("last", digest));
 }
 
@@ -90,7 +94,7 @@ TEST_CASE("a storage keeps the newest libraries", "[shared_libraries]") {
   const auto shared = storage.open();
   const auto begin = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   for (std::size_t i = 0; i <= SharedLibraries::kMaxLibraries; ++i) {
-    const std::string key = "key" + std::to_string(i);
+    const std::string key = key_of(i);
     need(shared->put(key, storage.library));
     std::filesystem::last_write_time(storage.root + "/det-builds/" + key + ".so",
                                      begin + std::chrono::seconds(i));
@@ -132,7 +136,7 @@ TEST_CASE("a bucket keeps the newest libraries", "[shared_libraries]") {
   const auto shared = SharedLibraries::of(Json{{"checkpoint_storage", store.config()}}.dump());
   const auto begin = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   for (std::size_t i = 0; i <= SharedLibraries::kMaxLibraries; ++i) {
-    const std::string file = store.file("det-builds/key" + std::to_string(i) + ".so");
+    const std::string file = store.file("det-builds/" + key_of(i) + ".so");
     need(write_file_atomic(file, "the library"));
     std::filesystem::last_write_time(file, begin + std::chrono::seconds(i));
   }

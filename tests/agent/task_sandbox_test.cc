@@ -124,6 +124,31 @@ TEST_CASE("bind mounts of a task show only what tasks see anyway", "[task_sandbo
   }
 }
 
+TEST_CASE("a read-only part of a writable bind mount stays read-only, also at another place",
+          "[task_sandbox]") {
+  using Access = SandboxMount::Access;
+  PlanBench bench;
+  const std::string shared = bench.dir.path() + "/shared", part = shared + "/ref";
+  need(make_directories(part + "/sets"));
+  // The inner one is named first.
+  bench.settings.bind_mounts = {{.path = part}, {.path = shared, .writable = true}};
+  const TaskDir dir = need(bench.data.allocation(AllocationId("a")));
+  const auto plan = [&](const std::string& from) {
+    Order order;
+    order.message.set_experiment_config(R"({"bind_mounts": [{"host_path": ")" + from +
+                                        R"(", "container_path": "/x"}]})");
+    return need(task_sandbox(order, dir, bench.site, "")).mounts;
+  };
+  const auto outer = plan(shared);
+  const auto place = [&](const SandboxMount& mount) { return std::find(outer.begin(), outer.end(), mount); };
+  CHECK(place({part, part, Access::kRead}) != outer.end());
+  CHECK(place({shared, shared, Access::kWriteAsOwner}) < place({part, part, Access::kRead}));
+  CHECK(outer.end()[-2] == SandboxMount{shared, "/x", Access::kWriteAsOwner});
+  CHECK(outer.back() == SandboxMount{part, "/x/ref", Access::kReadAsOwner});
+  CHECK(plan(part).back() == SandboxMount{part, "/x", Access::kReadAsOwner});
+  CHECK(plan(part + "/sets").back() == SandboxMount{part + "/sets", "/x", Access::kReadAsOwner});
+}
+
 TEST_CASE("a bind mount below another one needs a place in it, which the error names", "[task_sandbox]") {
   PlanBench bench;
   const std::string sets = bench.dir.path() + "/sets", more = bench.dir.path() + "/more";

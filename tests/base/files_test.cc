@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -86,6 +88,51 @@ TEST_CASE("directories are created with parents, and trees are removed without f
   need(remove_tree(directory.path() + "/a"));
   CHECK(need(free_space(directory.path())) > 0);
   CHECK(fs::path(program_path()).filename() == "base_test");
+}
+
+TEST_CASE("a tree with directories that their owner may not write is removed, and no link is followed",
+          "[files]") {
+  constexpr uid_t kNobody = 65534;
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string outside = directory.path() + "/outside", tree = directory.path() + "/tree";
+  need(make_directories(outside));
+  need(make_directories(tree + "/a/b"));
+  need(write_file_atomic(tree + "/a/b/file", "x"));
+  fs::create_directory_symlink(outside, tree + "/a/link");
+  const std::pair<std::string, mode_t> modes[] = {
+      {tree + "/a/b", 0}, {tree + "/a", 0555}, {tree, 0555}, {outside, 0555}, {directory.path(), 0700}};
+  for (const auto& [path, mode] : modes) {
+    // Root may write everywhere.
+    if (::geteuid() == 0) REQUIRE(::chown(path.c_str(), kNobody, kNobody) == 0);
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Directories above the temporary one may be closed to the user.
+    if (::chdir(directory.path().c_str()) != 0) ::_exit(2);
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(2);
+    ::_exit(remove_tree("tree") ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK_FALSE(path_exists(tree));
+  struct stat info {};
+  REQUIRE(::stat(outside.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0555);
+}
+
+TEST_CASE("a directory is vacant if it is absent or empty", "[files]") {
+  const TemporaryDirectory directory = need(TemporaryDirectory::create());
+  const std::string path = directory.path() + "/a";
+  CHECK(need(vacant_directory(path + "//")) == path);
+  need(make_directories(path));
+  fs::create_directory_symlink(path, directory.path() + "/link");
+  for (const std::string& empty : {path + "/", directory.path() + "/link"})
+    CHECK(need(vacant_directory(empty)) == fs::canonical(path).string());
+  need(write_file_atomic(path + "/file", ""));
+  for (const std::string& taken : {path, path + "/file"})
+    CHECK(vacant_directory(taken).error().code == Code::kFailedPrecondition);
 }
 
 TEST_CASE("a temporary directory is private and removed by its destructor", "[files]") {

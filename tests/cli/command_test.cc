@@ -133,6 +133,9 @@ TEST_CASE("master-down --delete-db deletes the data of the master and keeps that
   REQUIRE(make_directories(cluster + "/master"));
   for (const char* file : {"master/data", "master.log", "agent-0.pid", "agent-0.log"})
     REQUIRE(write_file_atomic(cluster + "/" + file, "1\n"));
+  REQUIRE(write_file_atomic(cluster + "/master.out", "ready " + master.url() + "\n"));
+  TokenFile tokens(master.config_home() + "/det/auth.json");
+  REQUIRE(tokens.save(master.url(), {"admin", "token-of-admin"}));
   const auto done = master.det({"deploy", "local", "master-down", "--delete-db"}, "", "", "",
                                {"XDG_DATA_HOME=" + home->path()});
   INFO(done.err);
@@ -141,6 +144,48 @@ TEST_CASE("master-down --delete-db deletes the data of the master and keeps that
   CHECK_FALSE(path_exists(cluster + "/master.log"));
   CHECK(path_exists(cluster + "/agent-0.pid"));
   CHECK(path_exists(cluster + "/agent-0.log"));
+  CHECK_FALSE(tokens.find(master.url(), "").value().has_value());
+}
+
+TEST_CASE("cluster-up logs in again when the stored login has ended, and reports a failed login") {
+  FakeMaster master;
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  const std::string cluster = home->path() + "/determinant/determined";
+  REQUIRE(make_directories(cluster + "/master"));
+  // A process with the arguments of a master, for which the one of the test answers.
+  const auto running = Child::spawn(
+      {.argv = {"sh", "-c", "read line", cluster + "/master"}, .in = Stream::pipe(), .dies_with_us = true});
+  REQUIRE(running);
+  REQUIRE(write_file_atomic(cluster + "/master.pid", std::to_string(running->pid()) + "\n"));
+  REQUIRE(write_file_atomic(cluster + "/master.out", "ready " + master.url() + "\n"));
+  TokenFile tokens(master.config_home() + "/det/auth.json");
+  const auto up = [&](const std::string& password) {
+    REQUIRE(tokens.save(master.url(), {"admin", "expired"}));
+    REQUIRE(write_file_atomic(cluster + "/initial-password", password + "\n"));
+    return master.det({"deploy", "local", "cluster-up", "--agents", "0"}, "", "", "",
+                      {"XDG_DATA_HOME=" + home->path()});
+  };
+  const auto refused = up("changed");
+  CHECK(refused.status.code == 3);
+  CHECK(has(refused.err, "log in with `det -m " + master.url() + " user login`"));
+  CHECK(up("secret password").status.code == 0);
+  CHECK(tokens.find(master.url(), "").value()->token == "token-of-admin");
+}
+
+TEST_CASE("a directory that is too large for an interactive task is named before the call, with .detignore") {
+  FakeMaster master;
+  auto home = TemporaryDirectory::create();
+  REQUIRE(home);
+  REQUIRE(write_file_atomic(home->path() + "/data.bin", std::string(5 << 20, 'x')));
+  for (const std::string kind : {"notebook", "shell", "tensorboard"}) {
+    const auto done = master.det({kind, "start", "-c", home->path()});
+    INFO(done.err);
+    CHECK(done.status.code == 2);
+    CHECK(has(done.err, "--context " + home->path()));
+    CHECK(has(done.err, "the maximum is 4 MiB"));
+    CHECK(has(done.err, ".detignore"));
+  }
 }
 
 TEST_CASE("a wrong password exits with 3, and a password can be typed") {

@@ -242,7 +242,12 @@ TEST_CASE("checkpoints are listed, best first on request, and downloaded complet
   };
   CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "one"}, home->path()).status.code == 0);
   CHECK(content("one/state_dict.pth") == "a");
-  CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "one"}, home->path()).status.code != 0);
+  const auto taken = master.det({"checkpoint", "download", "nope", "-o", "one"}, home->path());
+  CHECK(taken.status.code != 0);
+  CHECK(has(taken.err, "one is not empty; select another directory with -o"));
+  REQUIRE(make_directories(home->path() + "/empty"));
+  CHECK(master.det({"checkpoint", "download", "aaaa", "-o", "empty/"}, home->path()).status.code == 0);
+  CHECK(content("empty/state_dict.pth") == "a");
   CHECK(master.det({"trial", "download", "3", "-q"}, home->path()).out == "checkpoints/aaaa\n");
   CHECK(master.det({"trial", "download", "3", "--best", "-o", "two"}, home->path()).status.code == 0);
   CHECK(content("two/state_dict.pth") == "b");

@@ -79,6 +79,7 @@ class Tls(unittest.TestCase):
         self.check_trial()
         self.check_example()
         self.check_refusals()
+        self.check_expired_certificate()
         self.check_words_of_the_command()
         # Certificates last a minute here. Both agents renew theirs long before they expire.
         for name in ("a1", "a2"):
@@ -151,6 +152,22 @@ class Tls(unittest.TestCase):
             urllib.request.urlopen(cluster.url.replace("https", "http") + "/health", timeout=20)
         self.assertIn("speaks TLS only", told.exception.read().decode())
         self.assertIn("accepts only TLS", self.agent_fails("a6", master=f"{ADDRESS}:{cluster.port}"))
+
+    def check_expired_certificate(self):
+        """An agent with an expired certificate joins again with a new token, and keeps its key."""
+        cluster = self.cluster
+        own = cluster.dir / "agent-a8" / "tls"
+        own.mkdir(parents=True)
+        subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=a8",
+                        "-keyout", own / "agent.key", "-out", own / "request.pem"], check=True, capture_output=True)
+        subprocess.run(["openssl", "x509", "-req", "-in", own / "request.pem", "-signkey", own / "agent.key", "-days", "-1",
+                        "-out", own / "agent.pem"], check=True, capture_output=True)
+        shutil.copy(cluster.env["DET_MASTER_CERT_FILE"], own / "ca.pem")
+        key = (own / "agent.key").read_bytes()
+        self.agent_is_refused("a8", "restart the agent", "--join-token-file", cluster.dir / "no-token")
+        cluster.start_agent("a8", 1, ["--join-token-file", self.token()])
+        self.assertEqual((own / "agent.key").read_bytes(), key)
+        cluster.stop_agent("a8")
 
     def check_words_of_the_command(self):
         cluster = self.cluster

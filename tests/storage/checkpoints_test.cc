@@ -59,6 +59,17 @@ TEST_CASE("a saved checkpoint is fetched unchanged and found with its owner") {
   CHECK(found.found == std::vector<Found>{{kUuid, kOwner}});
 }
 
+TEST_CASE("a target that is not empty is refused before the transfer, and slashes at its end are ignored") {
+  Place place;
+  place.save();
+  REQUIRE(make_directories(place.back));
+  REQUIRE(fetch(place.bucket, kUuid, place.back + "/"));
+  CHECK(read_file(place.back + "/manifest.json").value() == place.manifest());
+  // Not even the manifest is read.
+  REQUIRE(write_file_atomic(place.file("manifest.json"), "{"));
+  CHECK(fetch(place.bucket, kUuid, place.back).error().code == Code::kFailedPrecondition);
+}
+
 TEST_CASE("the manifest is written last, and without it there is no checkpoint") {
   Place place;
   place.store.forget();
