@@ -1,5 +1,6 @@
 #include "master/core/experiments.h"
 
+#include <set>
 #include <utility>
 
 #include "master/core/owners.h"
@@ -131,6 +132,18 @@ void Experiments::settle(Step& step) {
   for (const Experiment* experiment : step.experiments.sorted()) end_if_done(step, *experiment);
 }
 
+void Search::set_config(const Experiment& experiment) {
+  config = expconf::with_totals(experiment.config, searcher.max_trials(), searcher.max_time());
+  if (config == experiment.config) return;
+  std::set<std::int64_t> lengths;
+  for (const searcher::BracketState& bracket : searcher.brackets())
+    for (const auto& rung : bracket.rungs) lengths.insert(rung.length);
+  if (lengths.empty()) return;
+  auto extended = std::make_shared<expconf::ExperimentConfig>(*config);
+  extended->resolved["searcher"]["rungs"] = lengths;
+  config = std::move(extended);
+}
+
 void Experiments::deliver(Step& step, ExperimentId id, const searcher::Event& event) {
   Experiment& experiment = experiments_.at(id);
   Search& search = searches_.at(id);
@@ -138,8 +151,7 @@ void Experiments::deliver(Step& step, ExperimentId id, const searcher::Event& ev
   // A search that continues is no longer over, and its totals may have grown.
   if (std::holds_alternative<searcher::Extended>(event) || std::holds_alternative<searcher::Retried>(event)) {
     search.shutdown.reset();
-    search.config =
-        expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+    search.set_config(experiment);
   }
   // Event sourcing: the log of events is the stored state of the searcher. Snapshots bound the time of a
   // replay.

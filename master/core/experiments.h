@@ -19,13 +19,18 @@ struct Step;
 /// The search of an experiment.
 struct Search {
   searcher::Searcher searcher;
-  /// The submitted configuration with the current totals (extended searches). Harnesses get this one.
+  /// The submitted configuration with the current totals (extended searches), see set_config(). Harnesses get
+  /// this one.
   std::shared_ptr<const expconf::ExperimentConfig> config;
   /// Set once the search has ended.
   std::optional<searcher::Shutdown> shutdown = {};
   /// Trials by number. 0 for a trial that was never created, because the experiment was ending.
   std::vector<TrialId> trials = {};
   std::size_t open = 0;  ///< number of trials that have not ended
+
+  /// Sets `config` after the totals may have changed. The trials of an extended search also get its rungs
+  /// (searcher.rungs), which do not follow from the new totals.
+  void set_config(const Experiment& experiment);
 };
 
 /// Experiments and searches stay in memory until the end of the experiment.
@@ -116,9 +121,11 @@ class Experiments {
   /// Keys of the newest experiments to end (bounded). A repeated submission may have passed the API's check
   /// of the store just before its experiment ended.
   std::deque<RequestId> ended_requests_;
-  /// For experiments that were continued after their end, or barred from it: the number of searcher events at
-  /// the newest end. Rows with fewer events are stale and cannot be continued.
+  /// For experiments that were continued after their end: the number of searcher events at the newest end.
+  /// Rows with fewer events are stale and cannot be continued.
   std::map<ExperimentId, std::int64_t> ended_again_;
+  /// See BarExperiment: bars by id. Deleted ones stay: a continuation may have read the rows before.
+  std::map<ExperimentId, int> barred_experiments_;
   /// See BarContainer: bars by id. Deleted ones stay: a submission may be under way that was checked before
   /// the deletion.
   std::map<std::int64_t, int> barred_projects_, barred_workspaces_;

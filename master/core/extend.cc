@@ -1,7 +1,5 @@
 // Continuing a search: more trials or training time, or another try for failed trials. An ended experiment is
 // loaded from its rows first.
-#include <limits>
-
 #include "master/core/owners.h"
 #include "master/core/transitions.h"
 
@@ -55,7 +53,14 @@ Result<std::vector<searcher::Event>> Experiments::plan_continuation(const Contin
       events.push_back(retry);
   }
   if (input.extend) {
-    events.emplace_back(*input.extend);
+    searcher::Extended extended = *input.extend;
+    // Their programs have the configuration with the old length.
+    for (searcher::TrialNumber number = 0; extended.max_time && number < search.trials.size(); ++number) {
+      const Trial* trial = trial_of(experiment.id, number);
+      if (trial != nullptr && owners_.allocations.of(TaskKey(trial->id)) != nullptr)
+        extended.behind.push_back(number);
+    }
+    events.emplace_back(std::move(extended));
   } else if (events.empty()) {
     return fail(Code::kFailedPrecondition,
                 name + " has no trial that failed" + (input.canceled ? " or was killed" : ""));
@@ -78,24 +83,29 @@ void Experiments::reopen(Step& step, Experiment& experiment) {
   std::erase(ended_requests_, experiment.request_id);
 }
 
+namespace {
+
+/// Adds a bar of `id`, or lifts one.
+template <typename Key>
+void count_bar(std::map<Key, int>& bars, Key id, bool barred) {
+  bars[id] += barred ? 1 : -1;
+  if (bars[id] <= 0) bars.erase(id);
+}
+
+}  // namespace
+
 Result<ReplyValue> Experiments::handle(Step&, const BarExperiment& input) {
-  if (find(input.experiment)) {
+  if (input.barred && find(input.experiment)) {
     return fail(Code::kFailedPrecondition,
                 name_of(input.experiment) + " has not ended; cancel or kill it first");
   }
-  // Rows that a concurrent ContinueSearch has read are stale from here on: no event count reaches the
-  // maximum.
-  ended_again_[input.experiment] = std::numeric_limits<std::int64_t>::max();
+  count_bar(barred_experiments_, input.experiment, input.barred);
   return Done{};
 }
 
 Result<ReplyValue> Experiments::handle(Step&, const BarContainer& input) {
-  const auto count = [&](std::map<std::int64_t, int>& bars, std::int64_t id) {
-    bars[id] += input.barred ? 1 : -1;
-    if (bars[id] <= 0) bars.erase(id);
-  };
-  for (const std::int64_t project : input.projects) count(barred_projects_, project);
-  if (input.workspace != 0) count(barred_workspaces_, input.workspace);
+  for (const std::int64_t project : input.projects) count_bar(barred_projects_, project, input.barred);
+  if (input.workspace != 0) count_bar(barred_workspaces_, input.workspace, input.barred);
   return Done{};
 }
 
@@ -121,6 +131,9 @@ Result<ReplyValue> Experiments::handle(Step&, const ExperimentDeleted& input) {
 Status Experiments::load_ended(const Recovered& rows) {
   if (rows.experiments.size() != 1) return fail(Code::kNotFound, "the experiment does not exist");
   const Experiment& experiment = rows.experiments.front();
+  // The rows may be those of before the deletion.
+  if (barred_experiments_.contains(experiment.id))
+    return fail(Code::kFailedPrecondition, name_of(experiment.id) + " is being deleted");
   auto known = ended_again_.find(experiment.id);
   // The caller read the rows outside of the core's thread. When the experiment was continued and has ended
   // again since, they have fewer events than the newest end.

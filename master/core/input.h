@@ -149,10 +149,12 @@ struct PlaceExperiments {
 };
 
 /// Prevents an ended experiment from being continued, because it is about to be deleted from the store.
-/// Replies Done. Idempotent. Errors: kFailedPrecondition (the experiment has not ended).
+/// `barred` false lifts one such bar, after a deletion that failed: each deletion has its own. Not stored.
+/// Replies Done. Errors: kFailedPrecondition (the experiment has not ended).
 struct BarExperiment {
   ReplyTo reply = 0;
   ExperimentId experiment;
+  bool barred = true;
 };
 
 /// Refuses submissions into projects and into a workspace, because these are about to be deleted from the

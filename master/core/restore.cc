@@ -99,8 +99,7 @@ Result<Search> Experiments::make_search(const Experiment& experiment,
       if (auto* shutdown = std::get_if<searcher::Shutdown>(&action)) search.shutdown = *shutdown;
     }
   }
-  search.config =
-      expconf::with_totals(experiment.config, search.searcher.max_trials(), search.searcher.max_time());
+  search.set_config(experiment);
   search.trials.resize(search.searcher.created());
   return search;
 }

@@ -387,7 +387,14 @@ void Checker::at_end(const MemoryDisk& disk) {
 
 void Checker::check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk) {
   if (!core::is_terminal(experiment.state)) return fail(name_of(experiment.id) + " never ends");
-  const std::set<searcher::TrialNumber> stopped = stopped_by_search(experiment);
+  const Search search = replay(experiment);
+  // A killed experiment leaves trials at the length before its extension; so does a halving search, except
+  // the best.
+  const std::string& name = job.config->searcher.name;
+  const bool reaches_all =
+      experiment.state == core::State::kCompleted && (name == "random" || name == "grid");
+  const Lengths lengths{.least = reaches_all ? std::max(job.total, search.max_time) : job.total,
+                        .extended = search.max_time > job.total};
   bool all_failed = true;
   int trials = 0;
   for (const auto& [id, trial] : disk.trials) {
@@ -409,9 +416,9 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
       fail(is + " with more restarts than failures that allow one");
     all_failed = all_failed && trial.state == core::State::kError;
     if (trial.state == core::State::kCompleted && !job.has_invalid_hp(trial.seed) &&
-        !stopped.contains(trial.number)) {
+        !search.stopped.contains(trial.number)) {
       if (!finished_.contains(id)) fail(is + " but its program never came to its end");
-      check_rows(job, trial, disk);
+      check_rows(job, trial, lengths, disk);
     }
     if (job.build == Job::Build::kRejected && finished_.contains(id))
       fail(is + " and its program ran although its code does not compile");
@@ -439,18 +446,19 @@ void Checker::check_outcome(const Job& job, const core::Experiment& experiment, 
   }
 }
 
-std::set<searcher::TrialNumber> Checker::stopped_by_search(const core::Experiment& experiment) {
-  std::set<searcher::TrialNumber> stopped;
+Checker::Search Checker::replay(const core::Experiment& experiment) {
+  Search found;
   auto search = searcher::Searcher::create(experiment.config);
-  if (!search) return stopped;
+  if (!search) return found;
   for (const std::string& text : events_[experiment.id]) {
     auto event = searcher::event_from_json(nlohmann::json::parse(text));
     if (!event) continue;
     for (const searcher::Action& action : search->handle(*event)) {
-      if (auto* stop = std::get_if<searcher::Stop>(&action)) stopped.insert(stop->trial);
+      if (auto* stop = std::get_if<searcher::Stop>(&action)) found.stopped.insert(stop->trial);
     }
   }
-  return stopped;
+  found.max_time = search->max_time();
+  return found;
 }
 
 }  // namespace det::sim

@@ -108,10 +108,19 @@ class Checker {
   static int restarts_for_good(const Job& job, const core::Trial& trial, int for_good,
                                const MemoryDisk& disk);
   void check_outcome(const Job& job, const core::Experiment& experiment, const MemoryDisk& disk);
-  /// Trials that the search stopped before their program finished.
-  std::set<searcher::TrialNumber> stopped_by_search(const core::Experiment& experiment);
+  /// Decisions of a search over its whole history.
+  struct Search {
+    std::set<searcher::TrialNumber> stopped;  ///< trials stopped before their program finished
+    std::int64_t max_time = 0;
+  };
+  Search replay(const core::Experiment& experiment);
   void check_outside(const core::Trial& trial, const MemoryDisk& disk);
-  void check_rows(const Job& job, const core::Trial& trial, const MemoryDisk& disk);
+  /// Lengths of the completed trials of an experiment.
+  struct Lengths {
+    std::int64_t least = 0;  ///< steps that each has completed
+    bool extended = false;   ///< the steps of the job are not the last ones of all
+  };
+  void check_rows(const Job& job, const core::Trial& trial, const Lengths& lengths, const MemoryDisk& disk);
 
   Engine& engine_;
   const Plan& plan_;

@@ -121,6 +121,7 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
                 : kind < 75 ? Job::Failure::kFinal
                             : Job::Failure::kRepeatable;
   job.loses_itself = names.below(100) < 3;
+  const auto longer = static_cast<std::int64_t>(names.below(8));
   job.submit = dice.between(seconds(0), until / 3);
   job.activate = dice.chance(90);
   job.config = draw_config(dice, job.id, most_on_one, most_slots);
@@ -151,6 +152,7 @@ Job draw_job(Dice& dice, int number, int most_on_one, int most_slots, Duration u
         job.hangs && std::none_of(job.actions.begin(), job.actions.end(), [](const Job::Action& action) {
           return action.on != Job::Action::On::kExperiment;
         });
+    if (longer > 0) job.longer = job.total + longer * job.chunk;
     job.invalid_hp = dice.chance(15);
     job.always_invalid = job.invalid_hp && dice.chance(40);
   }

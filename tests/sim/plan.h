@@ -21,7 +21,8 @@ struct Job {
     enum class On { kExperiment, kTrial, kExtend, kRetry };
     Duration at{};  ///< After the start of the simulation.
     core::ExperimentAction action{};
-    /// kTrial kills one trial; kExtend adds two trials; kRetry retries the failed and killed ones.
+    /// kTrial kills one trial; kExtend adds two trials, or steps if `longer` is set; kRetry retries the
+    /// failed and killed ones.
     On on = On::kExperiment;
     bool ends() const { return on == On::kExperiment && action >= core::ExperimentAction::kCancel; }
   };
@@ -32,6 +33,7 @@ struct Job {
   bool detached = false;
   std::shared_ptr<const expconf::ExperimentConfig> config;
   std::int64_t total = 100;  ///< Steps.
+  std::int64_t longer = 0;   ///< Steps after kExtend. 0: it adds trials.
   std::int64_t chunk = 10;   ///< Steps between preemption checks.
   Duration chunk_time{};
   std::int64_t validate_every = 20, checkpoint_every = 30;

@@ -207,6 +207,8 @@ void Process::train() {
 void Process::work() {
   const auto& trial = start_.trial;
   const RunNumber run = start_.allocation.run;
+  // An extension reaches the runs that start after it.
+  const std::int64_t total = std::max(job_.total, start_.config->searcher.max_time.value_or(0));
   if (job_.has_invalid_hp(trial.seed)) {
     terminating_ = true;
     return report(core::ReportInvalidHp{0, trial.id, run});
@@ -216,23 +218,23 @@ void Process::work() {
     return exit(ExitKind::kLost, 0, "the supervisor is gone");
   }
   if (job_.has_log_policy() && engine_.chance(10)) match_log_policy();
-  if (steps_ < job_.total) {
-    steps_ = std::min(steps_ + job_.chunk, job_.total);
+  if (steps_ < total) {
+    steps_ = std::min(steps_ + job_.chunk, total);
     if (steps_ == job_.fail_at && checker_.failures(trial.id) < job_.failures) {
       return fail();
     }
-    if (steps_ % job_.validate_every == 0 || steps_ == job_.total) {
+    if (steps_ % job_.validate_every == 0 || steps_ == total) {
       std::optional<double> metric = metric_of(job_, trial.seed, steps_);
       if (job_.has_no_metric(trial.seed)) metric.reset();
       report(core::ReportValidation{0, trial.id, run, steps_, "{}", metric, std::nullopt,
                                     WallTime{engine_.now().micros}});
     }
-    if (steps_ % job_.checkpoint_every == 0 || steps_ == job_.total) save();
-    report(core::ReportProgress{0, trial.id, run,
-                                static_cast<double>(steps_) / static_cast<double>(job_.total), steps_});
+    if (steps_ % job_.checkpoint_every == 0 || steps_ == total) save();
+    report(core::ReportProgress{0, trial.id, run, static_cast<double>(steps_) / static_cast<double>(total),
+                                steps_});
   }
-  if (steps_ >= job_.total && job_.hangs) return train();
-  if (steps_ >= job_.total) {
+  if (steps_ >= total && job_.hangs) return train();
+  if (steps_ >= total) {
     checker_.program_finished(trial.id);
     terminating_ = true;
     if (job_.detached) return report(core::EndTrial{0, trial.id, run, core::State::kCompleted, ""});

@@ -120,6 +120,7 @@ TEST_CASE("every disabled safety rule is detected") {
       {"reports of stopped trials count", searcher::Fault::kHearsStopped},
       {"rungs are counted by logarithms", searcher::Fault::kFloatLogarithm},
       {"hyperparameters are drawn in any order", searcher::Fault::kUnorderedDraws},
+      {"trials that run keep the old length", searcher::Fault::kLeavesBehind},
       {"invalid trials are replaced for ever", searcher::Fault::kEndlessReplacement},
   };
   for (const auto& [name, fault] : faults) {

@@ -88,7 +88,8 @@ core::Input User::more(const Job::Action& action) const {
   core::ContinueSearch input{
       .reply = 0, .experiment = *experiment_, .extend = std::nullopt, .ended = nullptr, .canceled = true};
   if (action.on == Job::Action::On::kExtend)
-    input.extend = searcher::Extended{job_.config->searcher.max_trials + 2, std::nullopt};
+    input.extend = job_.longer > 0 ? searcher::Extended{.max_trials = std::nullopt, .max_time = job_.longer}
+                                   : searcher::Extended{job_.config->searcher.max_trials + 2, std::nullopt};
   const auto& stored = master_.disk().experiments;
   if (auto it = stored.find(*experiment_); it != stored.end() && core::is_terminal(it->second.state))
     input.ended = std::make_shared<const core::Recovered>(master_.disk().recover(*experiment_));

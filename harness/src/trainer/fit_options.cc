@@ -49,10 +49,15 @@ std::optional<Length> read_max_length(const Json& config, std::int64_t schedulin
 
 /// Lengths at which a rung-based search compares its trials. The search needs a validation at each of them,
 /// even when periodic validation is not configured. The rungs of all brackets are included, because a trial
-/// does not have the number of its bracket.
+/// does not have the number of its bracket. The master names the rungs of an extended search.
 std::optional<Length> rungs_of(const Json& config, const std::optional<Length>& longest) {
   const auto name = optional_setting<std::string>(config, "searcher.name");
   if (!longest || (name != "async_halving" && name != "adaptive_asha")) return std::nullopt;
+  if (const Json* told = find_setting(config, "searcher.rungs")) {
+    Length rungs{longest->unit};
+    rungs.at = told->get<std::vector<std::int64_t>>();
+    return rungs;
+  }
   const auto divisor = setting<double>(config, "searcher.divisor");
   if (!(divisor > 1)) return std::nullopt;
   const bool adaptive = name == "adaptive_asha";

@@ -12,6 +12,7 @@ Bench::Bench(Options options) : options_(std::move(options)) { restart(); }
 
 void Bench::restart() {
   mono_ = MonoTime{mono_.micros / 2};
+  options_.token_key += 'x';  // another one at each start
   auto core = Core::restore(options_, disk_.recover(), now());
   REQUIRE(core);
   core_.emplace(std::move(*core));

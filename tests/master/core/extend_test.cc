@@ -106,6 +106,50 @@ TEST_CASE("an extension survives a restart of the master, and its trials get the
   CHECK_FALSE(bench.sends<StartAllocation>().empty());
 }
 
+TEST_CASE("an extension reaches the trials that run, once they have completed the old length") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 2));
+  REQUIRE(code_of(bench, {.experiment = id,
+                          .extend = searcher::Extended{.max_trials = {}, .max_time = 300}}) == std::nullopt);
+  run_to_end(bench, 1, 1);
+  bench.restart();
+  bench.connect("a1", 8);
+  run_to_end(bench, 2, 2);
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE_FALSE(starts.empty());
+  CHECK(starts.back().trial.id == TrialId{2});
+  CHECK(starts.back().allocation.run == 2);
+  CHECK(starts.back().config->searcher.max_length->count == 300);
+  CHECK(bench.experiment(id).state == State::kActive);
+  run_to_end(bench, 1, 2);
+  CHECK(bench.experiment(id).state == State::kCompleted);
+  CHECK(bench.trial(TrialId{1}).run == 2);
+  CHECK(bench.trial(TrialId{2}).run == 2);
+}
+
+TEST_CASE("trials of an extended halving search get its rungs, also after a restart of the master") {
+  Bench bench;
+  bench.connect("a1", 8);
+  auto config = random_search(bench, 2);
+  config->searcher.name = "async_halving";
+  config->searcher.num_rungs = 2;
+  config->searcher.divisor = 4;
+  const ExperimentId id = bench.submit(config);
+  for (const auto& start : bench.sends<StartAllocation>())
+    CHECK_FALSE(start.config->resolved["searcher"].contains("rungs"));
+  REQUIRE(code_of(bench, {.experiment = id,
+                          .extend = searcher::Extended{.max_trials = 3, .max_time = 300}}) == std::nullopt);
+  const nlohmann::json rungs = {25, 100, 300};
+  const auto starts = bench.sends<StartAllocation>();
+  REQUIRE_FALSE(starts.empty());
+  CHECK(starts.back().config->resolved["searcher"]["rungs"] == rungs);
+  bench.restart();
+  bench.connect("a1", 8);
+  REQUIRE_FALSE(bench.sends<StartAllocation>().empty());
+  CHECK(bench.sends<StartAllocation>().back().config->resolved["searcher"]["rungs"] == rungs);
+}
+
 TEST_CASE("failed trials run again from their checkpoints, and other trials are unchanged") {
   Bench bench;
   bench.connect("a1", 8);
@@ -183,6 +227,30 @@ TEST_CASE("rows from before a continuation are refused") {
   run_to_end(bench, 2, 2);
   REQUIRE(bench.experiment(id).state == State::kCompleted);
   CHECK(code_of(bench, {.experiment = id, .extend = more, .ended = old}) == Code::kAborted);
+}
+
+TEST_CASE("an experiment is not continued while it is deleted, and is again once every bar is lifted") {
+  Bench bench;
+  bench.connect("a1", 8);
+  const ExperimentId id = bench.submit(random_search(bench, 1));
+  run_to_end(bench, 1, 1);
+  const ContinueSearch more{.experiment = id,
+                            .extend = searcher::Extended{.max_trials = 2, .max_time = std::nullopt},
+                            .ended = rows_of(bench, id)};
+  BarExperiment bar{.experiment = id};
+  REQUIRE(*bench.step(bar));
+  REQUIRE(*bench.step(bar));
+  const auto refused = bench.step(more);
+  REQUIRE(det::core::code_of(refused) == Code::kFailedPrecondition);
+  CHECK(refused->error().message == "experiment 1 is being deleted");
+  bar.barred = false;
+  REQUIRE(*bench.step(bar));
+  CHECK(code_of(bench, more) == Code::kFailedPrecondition);
+  REQUIRE(*bench.step(bar));
+  CHECK(code_of(bench, more) == std::nullopt);
+  // It is live now.
+  bar.barred = true;
+  CHECK(det::core::code_of(bench.step(bar)) == Code::kFailedPrecondition);
 }
 
 TEST_CASE("ending, unknown and fixed-size searches are not continued") {

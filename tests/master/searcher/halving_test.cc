@@ -122,6 +122,26 @@ TEST_CASE("more time resumes all completed trials of a random search within its 
   CHECK(search.exits(2) == "shutdown");
 }
 
+TEST_CASE("more time resumes the trials that run, once they have completed the old length") {
+  for (const char* name : {"random", "async_halving"}) {
+    INFO(name);
+    Told search(name, 2, 2);
+    CHECK(search.handle(Extended{{}, 270, {0}}) == "");
+    CHECK(search.exits(0) == "resume0");
+    CHECK(search.exits(0) == "");
+    CHECK(search.exits(1) == "shutdown");
+  }
+}
+
+TEST_CASE("a trial that fails or is stopped after an extension is not resumed for it") {
+  Told search("random", 2, 2);
+  CHECK(search.handle(Extended{{}, 270, {0, 1}}) == "");
+  CHECK(search.exits(0, ExitReason::kErrored) == "");
+  CHECK(search.handle(Retried{0}) == "resume0");
+  CHECK(search.exits(0) == "");
+  CHECK(search.exits(1, ExitReason::kCanceled) == "shutdown");
+}
+
 TEST_CASE("more time adds rungs above the top of a halving search for its best trials") {
   for (const char* name : {"async_halving", "async_halving+promote"}) {
     Told search(name, 3, 3);

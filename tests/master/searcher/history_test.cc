@@ -61,7 +61,7 @@ class World {
     if (random_.below(8) != 0) return Extended{std::nullopt, std::nullopt};
     if (random_.below(2) == 0)
       return Extended{20 + static_cast<std::int64_t>(random_.below(10)), std::nullopt};
-    return Extended{std::nullopt, 90 + static_cast<std::int64_t>(random_.below(400))};
+    return Extended{std::nullopt, 90 + static_cast<std::int64_t>(random_.below(400)), {any(), any()}};
   }
   Random random_;
   std::uint64_t trials_ = 0;

@@ -168,7 +168,11 @@ TEST_CASE("the name and seed of a trial follow from the experiment's seed and th
 TEST_CASE("events survive the round trip, including NaN and infinities") {
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinity = std::numeric_limits<double>::infinity();
-  std::vector<Event> events{Started{}, Extended{30, std::nullopt}, Extended{std::nullopt, 900}, Retried{3},
+  std::vector<Event> events{Started{},
+                            Extended{30, std::nullopt},
+                            Extended{std::nullopt, 900},
+                            Extended{std::nullopt, 900, {0, 7}},
+                            Retried{3},
                             Retried{3, true}};
   for (double metric : {0.1, -0.0, 1e300, infinity, nan}) events.push_back(Validated{4, 300, metric, 12.5});
   for (auto reason :
@@ -189,7 +193,9 @@ TEST_CASE("a damaged stored form is refused without an exception") {
         R"({"type":"retried","trial":-1})",
         R"({"type":"validated","trial":1,"steps_completed":1,"metric":"x","time":1})",
         R"({"type":"exited","trial":99999999999,"reason":"completed"})",
-        R"({"type":"exited","trial":1,"reason":"bored"})", R"({"type":"extended","max_trials":"9"})"}) {
+        R"({"type":"exited","trial":1,"reason":"bored"})", R"({"type":"extended","max_trials":"9"})",
+        R"({"type":"extended","max_time":9,"behind":4})",
+        R"({"type":"extended","max_time":9,"behind":[-1]})"}) {
     INFO(text);
     auto event = event_from_json(nlohmann::json::parse(text));
     REQUIRE_FALSE(event);
