@@ -19,7 +19,22 @@ using Steps = std::vector<std::int64_t>;
 struct Evaluation {
   int fail_in_call = -1;  ///< throws in this call, counted from 0
   bool changes_model = false;
+  bool swaps_weights = false;  ///< a callback validates with other weights
   int calls = 0;
+};
+
+/// Validates with other weights, as an average of weights does.
+class SwapWeights final : public Callback {
+ public:
+  explicit SwapWeights(torch::Tensor weight) : weight_(std::move(weight)) {}
+  void on_validation_start() override {
+    kept_ = weight_.detach().clone();
+    weight_.detach().add_(1);
+  }
+  void on_validation_end(const Json&) override { weight_.detach().copy_(kept_); }
+
+ private:
+  torch::Tensor weight_, kept_;
 };
 
 /// Its evaluation draws random numbers, so that a resume must restore the generator of that moment.
@@ -32,6 +47,10 @@ class EvaluatedTrial final : public SmallTrial {
     (void)torch::rand({3});
     if (evaluation_.changes_model) model()->parameters()[0].add_(1);
     return SmallTrial::evaluate_batch(batch);
+  }
+  Callbacks build_callbacks() override {
+    if (!evaluation_.swaps_weights) return {};
+    return {{"swap", std::make_shared<SwapWeights>(model()->parameters()[0])}};
   }
 
  private:
@@ -85,6 +104,61 @@ TEST_CASE("a failing validation costs no batch, and the next run begins with it"
   Evaluation again;
   CHECK(same_bits(fit_evaluated(resumed, again, storage, options), expected));
   CHECK(resumed.events == rest);
+}
+
+TEST_CASE("a validation that fails after a hook saves nothing, because the hook may have changed the state") {
+  const FitOptions options{.max_length = Batches(10),
+                           .validation_period = Batches(5),
+                           .checkpoint_policy = CheckpointPolicy::kNone,
+                           .latest_checkpoint = "latest",
+                           .sanity_batches = 0};
+  Folder undisturbed, storage;
+  Record whole, failing, resumed;
+  Evaluation good{.swaps_weights = true}, again{.swaps_weights = true};
+  Evaluation bad{.fail_in_call = 2, .swaps_weights = true};
+  const auto expected = fit_evaluated(whole, good, undisturbed, options);
+  CHECK_THROWS_WITH(fit_evaluated(failing, bad, storage, options), "no such class");
+  CHECK(failing.checkpoints.empty());
+  CHECK(same_bits(fit_evaluated(resumed, again, storage, options), expected));
+}
+
+/// Requests a stop in its fourth batch. Its validations can fail.
+class StoppingTrial final : public SmallTrial {
+ public:
+  StoppingTrial(TrialContext& context, Record& record, bool fails)
+      : SmallTrial(context, record), context_(context), fails_(fails) {}
+  Metrics train_batch(Batch& batch, int64_t epoch, int64_t number) override {
+    if (number == 3) context_.set_stop_requested();
+    return SmallTrial::train_batch(batch, epoch, number);
+  }
+  Metrics evaluate_batch(Batch& batch) override {
+    if (fails_) throw std::runtime_error("no such class");
+    return SmallTrial::evaluate_batch(batch);
+  }
+
+ private:
+  TrialContext& context_;
+  bool fails_;
+};
+
+TEST_CASE("a stop outlives a failed last validation, and a run with a longer length trains on") {
+  Folder storage;
+  const auto train = [&](Record& record, std::int64_t batches, bool fails) {
+    TrialContext context(make_state(record, storage));
+    StoppingTrial trial(context, record, fails);
+    return Trainer(trial, context)
+        .fit({.max_length = Batches(batches), .latest_checkpoint = "latest", .sanity_batches = 0});
+  };
+  Record failing, resumed, longer;
+  CHECK_THROWS_WITH(train(failing, 10, true), "no such class");
+  CHECK(failing.checkpoints == Steps{4});
+  const FitResult stopped = train(resumed, 10, false);
+  CHECK(stopped.reason == FitResult::Reason::kStopRequested);
+  CHECK(stopped.batches_trained == 4);
+  CHECK(resumed.events == Events{"validation 4", "progress 4"});
+  const FitResult continued = train(longer, 12, false);
+  CHECK(continued.reason == FitResult::Reason::kCompleted);
+  CHECK(continued.batches_trained == 12);
 }
 
 TEST_CASE("a wrong searcher metric and a failing evaluation end a trial before its first batch") {

@@ -133,6 +133,23 @@ TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
   CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12});
 }
 
+TEST_CASE(
+    "a validation waits until no aggregated gradients are pending, so that its checkpoint is of its batch") {
+  Folder storage;
+  Record record;
+  auto state = make_state(record, storage);
+  state->gradients.aggregation.frequency = 4;
+  TrialContext context(std::move(state));
+  SmallTrial trial(context, record);
+  Trainer(trial, context)
+      .fit({.max_length = Batches(16),
+            .validation_period = Batches(5),
+            .checkpoint_policy = CheckpointPolicy::kAll});
+  CHECK(record.events == Words{"training 8", "validation 8", "training 12", "validation 12", "training 16",
+                               "validation 16", "progress 16"});
+  CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12, 16});
+}
+
 TEST_CASE("the length is rounded up to whole aggregation windows, and an extension gives the same bits") {
   const auto train = [](const std::string& storage, std::int64_t batches) {
     Record record;

@@ -34,7 +34,8 @@ class RepeatingRecorder final : public GraphRecorder {
  public:
   explicit RepeatingRecorder(ContextState& state) : state_(state) {}
   void execute(const std::function<void()>& work) override { work(); }
-  /// What is recorded is not executed: its effects on tensors and on the random state are undone.
+  /// What is recorded is not executed: its effects on tensors are undone. Numbers of the CPU's generator are
+  /// drawn.
   void record(const std::function<void()>& work) override {
     std::vector<Tensor> tensors = state_of(*state_.wrapped.optimizers[0]), before;
     for (const auto& model : state_.wrapped.models) {
@@ -42,11 +43,8 @@ class RepeatingRecorder final : public GraphRecorder {
       for (const Tensor& tensor : model->buffers()) tensors.push_back(tensor);
     }
     for (const Tensor& tensor : tensors) before.push_back(tensor.clone());
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    const Tensor random = generator.get_state();
     const auto undo = [&] {
       for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(before[i]);
-      generator.set_state(random);
     };
     try {
       work();

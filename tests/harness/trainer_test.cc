@@ -131,8 +131,10 @@ TEST_CASE(
   TrialContext context(make_state(first, storage));
   SmallTrial trial(context, first);
   context.set_stop_requested();
-  FitOptions resumed = options;
-  resumed.latest_checkpoint = Trainer(trial, context).fit(options).checkpoint;
+  // A run of the same length would stop, too.
+  FitOptions resumed = options, shorter = options;
+  shorter.max_length = Batches(2);
+  resumed.latest_checkpoint = Trainer(trial, context).fit(shorter).checkpoint;
   CHECK(first.checkpoints == Steps{0});
   const Run run = fit(second, storage, resumed);
   CHECK(same_bits(run.parameters, uninterrupted.parameters));
@@ -336,6 +338,10 @@ TEST_CASE("a search by rungs gets a validation at each rung") {
   adaptive["bracket_rungs"] = {2, 1};
   CHECK(moments(adaptive) == Moments{234, 937});
   CHECK(moments({{"name", "random"}, {"max_length", {{"batches", 100}}}}).empty());
+  // An extended search keeps the rungs that its first trials have results at.
+  Json extended = adaptive;
+  extended["rungs"] = {58, 234, 937, 2000};
+  CHECK(moments(extended) == Moments{58, 234, 937, 2000});
   const Json asked{{"searcher", searcher}, {"min_validation_period", {{"batches", 50}}}};
   CHECK(fit_options(asked).validation_period->count == 50);
   CHECK(fit_options(

@@ -213,7 +213,8 @@ class TrialContext {
   /// With several processes, at the batch that ends an aggregation window, it returns when the gradients are
   /// averaged over the processes; all ranks must make the same calls. With `reproducibility: exact`
   /// step_optimizer() averages instead. Throws std::invalid_argument when the loss is undefined, has several
-  /// elements, or depends on no parameter.
+  /// elements, or depends on no parameter, and std::logic_error when the passes of two ranks reach different
+  /// wrapped models.
   void backward(const torch::Tensor& loss, const BackwardOptions& options);
   /// The same with default options.
   void backward(const torch::Tensor& loss) { backward(loss, BackwardOptions()); }
@@ -248,7 +249,8 @@ class TrialContext {
   int64_t current_train_batch() const;
 
   /// Requests the end of training after the current batch (the current aggregation window). A validation and
-  /// a checkpoint follow, and the trial counts as completed. A request on one rank stops all ranks.
+  /// a checkpoint follow, and the trial counts as completed. A request on one rank stops all ranks. It is
+  /// part of the checkpoint: a run that starts from it trains no further, unless its length is another.
   void set_stop_requested(bool stop = true);
   bool get_stop_requested() const;
 

@@ -1,6 +1,7 @@
 // Samplers: the order in which a loader reads records, or batches of records. Standard library only.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -27,6 +28,8 @@ class SamplerOf {
   virtual std::int64_t count() const { return size(); }
   /// Item i, in [0, count()), of a pass >= 0.
   virtual Item at(std::int64_t pass, std::int64_t i) const = 0;
+  /// The epoch, from 0, of item i of an endless sampler.
+  virtual std::int64_t epoch_of(std::int64_t i) const { return i / std::max<std::int64_t>(size(), 1); }
 };
 
 /// Orders of records, and orders of batches of records.
@@ -83,6 +86,7 @@ class BatchSampler final : public BatchSamplerBase {
   std::int64_t size() const override { return batches(sampler_->size()); }
   std::int64_t count() const override;
   std::vector<std::int64_t> at(std::int64_t pass, std::int64_t i) const override;
+  std::int64_t epoch_of(std::int64_t i) const override { return sampler_->epoch_of(i * batch_size_); }
 
  private:
   std::int64_t batches(std::int64_t items) const;
@@ -114,6 +118,9 @@ class BasicDistributedSampler final : public SamplerOf<Item> {
   std::int64_t size() const override { return share(sampler_->size()); }
   std::int64_t count() const override;
   Item at(std::int64_t pass, std::int64_t i) const override;
+  std::int64_t epoch_of(std::int64_t i) const override {
+    return sampler_->epoch_of(i * num_workers_ + rank_);
+  }
 
  private:
   std::int64_t share(std::int64_t items) const;
@@ -130,6 +137,7 @@ class BasicSkipSampler final : public SamplerOf<Item> {
   std::int64_t size() const override { return sampler_->size(); }
   std::int64_t count() const override;
   Item at(std::int64_t pass, std::int64_t i) const override;
+  std::int64_t epoch_of(std::int64_t i) const override { return sampler_->epoch_of(i + skip_); }
 
  private:
   AnySamplerOf<Item> sampler_;

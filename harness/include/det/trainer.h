@@ -96,9 +96,11 @@ class Trainer {
 
   /// Trains until the length is reached, a stop is requested, or the trial is preempted. Blocks; must be
   /// called at most once per Trainer, by all ranks. When several actions are due after a batch, their order
-  /// is: training metrics, validation, checkpoint, progress. At the end it saves and validates what has not
-  /// been saved or validated yet. A validation that fails costs no batch: the state before it is in a
-  /// checkpoint, and a run that starts from that checkpoint validates first.
+  /// is: training metrics, validation, checkpoint, progress. Validations and checkpoints that are due within
+  /// an aggregation window follow its last batch. At the end it saves and validates what has not been saved
+  /// or validated yet. The state before a validation that fails is in a checkpoint, and a run that starts
+  /// from that checkpoint validates first. With callbacks this holds for the last
+  /// validation only, because hooks may have changed the state.
   ///
   /// Throws std::invalid_argument for invalid options, std::runtime_error for a checkpoint that cannot be
   /// read or written, and exceptions of the trial.

@@ -28,6 +28,7 @@ Json to_json(const Progress& progress) {
           {"last_validation", progress.last_validation},
           {"last_checkpoint", progress.last_checkpoint},
           {"validation_due", progress.validation_due},
+          {"stop_length", progress.stop_length},
           {"best_validation", progress.best_validation ? json_double(*progress.best_validation) : Json()}};
 }
 
@@ -45,6 +46,8 @@ Result<Progress> progress_from_json(const Json& json) {
   }
   const Json* due = find_path(json, "validation_due");  // absent in checkpoints of the first release
   progress.validation_due = due != nullptr && due->is_boolean() && due->get<bool>();
+  const Json* stop = find_path(json, "stop_length");  // absent in earlier checkpoints
+  if (stop != nullptr && stop->is_number_integer()) progress.stop_length = stop->get<std::int64_t>();
   // Optional: there is none before the first validation or without a searcher metric.
   const Json* best = find_path(json, "best_validation");
   if (best != nullptr && !best->is_null()) progress.best_validation = read_double(*best);
@@ -52,10 +55,8 @@ Result<Progress> progress_from_json(const Json& json) {
 }
 
 Json read_json(const std::string& path) {
-  // Bounds the memory that a damaged or foreign file can take.
-  constexpr std::int64_t kLimit = 16 << 20;
-  auto value =
-      parse_json(value_or_throw(read_file(path, kLimit)), {.bytes = static_cast<std::size_t>(kLimit)});
+  auto value = parse_json(value_or_throw(read_file(path, kMaxTrialStateBytes)),
+                          {.bytes = static_cast<std::size_t>(kMaxTrialStateBytes)});
   if (!value) throw std::runtime_error(path + ": " + value.error().message);
   return std::move(*value);
 }
@@ -131,7 +132,8 @@ std::map<std::string, std::string> checkpoint_texts(const TrialInfo& info, const
                           {"experiment_config", info.experiment_config},
                           {"hparams", info.hparams},
                           {"is_trainer", true}};
-  return {{"trial_state.json", dump_json(trial_state, 1)},
+  // Compact: in exact mode the window has a row per shard and batch.
+  return {{"trial_state.json", dump_json(trial_state)},
           {"load_data.json", dump_json(load_data, 1)},
           {"metadata.json", dump_json(metadata, 1)}};
 }

@@ -22,6 +22,12 @@
 
 namespace det {
 
+/// Maximum size of trial_state.json, which bounds the memory that a damaged or foreign file can take. Its
+/// only part without a fixed size is the window.
+constexpr std::int64_t kMaxTrialStateBytes = 16 << 20;
+/// Maximum size of TrialState::window as compact JSON.
+constexpr std::size_t kMaxWindowBytes = 8 << 20;
+
 /// Counters in batches; -1 means never.
 struct Progress {
   std::int64_t steps_completed = 0;
@@ -30,6 +36,9 @@ struct Progress {
   /// The checkpoint was saved before the validation that is due at its batch: a run that starts from it
   /// validates first.
   bool validation_due = false;
+  /// Planned length of the run in which the trial requested a stop; -1: none was requested. A run that starts
+  /// from the checkpoint stops, too, if its length is the same.
+  std::int64_t stop_length = -1;
   std::optional<double> best_validation;  ///< best value of the searcher's metric so far
 };
 

@@ -184,7 +184,7 @@ Status open_storage(TrialInfo& info) {
       storage::BucketOptions{.terminating_since = &termination_since, .part_done = &beat});
   // The configuration is stored in checkpoints, so it must not contain keys.
   for (const char* key : {"access_key", "secret_key"}) {
-    if (storage->contains(key)) (*storage)[key] = "****";
+    if (storage->contains(key)) (*storage)[key] = kSecretMask;
   }
   return {};
 }

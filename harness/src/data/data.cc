@@ -43,9 +43,8 @@ void SampledBatches::start(std::int64_t epoch) {
 std::optional<Batch> SampledBatches::next() {
   if (position_ >= batch_sampler_->count()) return std::nullopt;
   SampleKey key = key_;
-  // start() is not called again, so the position tells the epoch.
-  if (batch_sampler_->count() == kEndless)
-    key.epoch += position_ / std::max<std::int64_t>(batch_sampler_->size(), 1);
+  // start() is called once, at any batch, so the order tells the epoch.
+  if (batch_sampler_->count() == kEndless) key.epoch = batch_sampler_->epoch_of(position_);
   return dataset_->get_batch(batch_sampler_->at(pass_, position_++), key);
 }
 

@@ -208,6 +208,14 @@ std::unique_ptr<Communicator> run_beside(std::unique_ptr<Transport> transport, i
   return std::make_unique<ThreadCommunicator>(std::move(transport), size);
 }
 
+void share_tensor(Communicator& communicator, torch::Tensor tensor) {
+  if (tensor.is_non_overlapping_and_dense()) return communicator.broadcast(tensor)->wait();
+  const torch::Tensor copy = tensor.contiguous();
+  communicator.broadcast(copy)->wait();
+  // An expanded tensor cannot be written; as a rule it is equal on all ranks.
+  if (!tensor.equal(copy)) tensor.copy_(copy);
+}
+
 std::unique_ptr<Communicator> make_communicator(DistributedContext& distributed, const torch::Device& device,
                                                 const std::string& backend) {
   if (!backend.empty() && backend != "shm" && backend != "gloo" && backend != "nccl") {

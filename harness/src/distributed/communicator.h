@@ -50,6 +50,9 @@ class Communicator {
   virtual std::unique_ptr<Work> broadcast(torch::Tensor tensor) = 0;
 };
 
+/// Sets a tensor of any type and layout to rank 0's. Its strides are equal on all ranks. Collective; blocks.
+void share_tensor(Communicator& communicator, torch::Tensor tensor);
+
 /// Creates a communicator; null for a single process. `backend` is "shm", "gloo", "nccl", or "" for the
 /// default: nccl on CUDA; on the CPU shm when all ranks are on one machine, else gloo. Uses `distributed` to
 /// connect the ranks. Collective. Throws std::invalid_argument for an unsuitable backend, and

@@ -463,6 +463,7 @@ void GradientReducer::start() {
 }
 
 void GradientReducer::finish() { state_->finish(); }
+bool GradientReducer::is_reached() const { return state_->any_reached; }
 
 void GradientReducer::abandon() {
   for (Bucket& bucket : state_->buckets) {

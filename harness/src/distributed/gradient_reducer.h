@@ -58,6 +58,8 @@ class GradientReducer {
   /// A small grad becomes a view of its bucket. When grads are reset to undefined between steps, each is
   /// copied once. The memory of a bucket is reused when no grad refers to it.
   void finish();
+  /// True when a backward pass since start() reached a parameter of this model.
+  bool is_reached() const;
   /// Ends start() without a reduction, after a pass that failed on every rank. Gradients keep the values of
   /// the pass.
   void abandon();

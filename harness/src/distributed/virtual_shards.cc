@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/generated/variable_factories.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,29 @@ void add_into(TreeSum::Tensors& into, TreeSum::Tensors& from) {
     } else {
       into[i] = std::move(from[i]);
     }
+  }
+}
+
+/// True when the tensor has the strides of `like`, or is contiguous where `like` has gaps.
+bool is_laid_out(const torch::Tensor& tensor, const torch::Tensor& like) {
+  return like.is_non_overlapping_and_dense() ? tensor.strides() == like.strides() : tensor.is_contiguous();
+}
+
+/// A copy of the tensor for which is_laid_out() is true.
+torch::Tensor laid_out(const torch::Tensor& tensor, const torch::Tensor& like) {
+  torch::Tensor copy = like.is_non_overlapping_and_dense()
+                           ? torch::empty_strided(like.sizes(), like.strides(), tensor.options())
+                           : torch::empty(like.sizes(), tensor.options());
+  return copy.copy_(tensor);
+}
+
+/// True when all options of the optimizer have a learning rate; those of a trial's own class may have none.
+bool has_learning_rates(torch::optim::Optimizer& optimizer) {
+  try {
+    for (const auto& group : optimizer.param_groups()) (void)group.options().get_lr();
+    return true;
+  } catch (const c10::Error&) {
+    return false;
   }
 }
 
@@ -63,8 +87,13 @@ ShardPlan ShardPlan::make(std::int64_t shards, std::int64_t rank, std::int64_t s
 
 TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::Tensor>& like,
                                 Communicator* communicator, std::int64_t size) {
-  if (size == 1) return mine;
   at::NoGradGuard no_grad;
+  if (size == 1) {
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      if (mine[i].defined() && !is_laid_out(mine[i], like[i])) mine[i] = laid_out(mine[i], like[i]);
+    }
+    return mine;
+  }
   // One all-gather of bytes: a flag per tensor (defined or not), then the tensors, each 16-byte aligned.
   const auto aligned = [](std::int64_t bytes) { return (bytes + 15) / 16 * 16; };
   std::vector<std::int64_t> offsets;
@@ -103,8 +132,8 @@ TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::
     tree.add(std::move(leaf));
   }
   TreeSum::Tensors sum = tree.take();
-  for (torch::Tensor& tensor : sum) {
-    if (tensor.defined()) tensor = tensor.clone();  // a view would keep the gathered buffer alive
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    if (sum[i].defined()) sum[i] = laid_out(sum[i], like[i]);  // a view would keep the gathered buffer alive
   }
   return sum;
 }
@@ -125,8 +154,20 @@ void refuse_uneven_steps() {
       "calls step an optimizer once, or none does");
 }
 
+ShardedSchedules::ShardedSchedules(std::vector<LRScheduler*> schedules,
+                                   const std::vector<torch::optim::Optimizer*>& optimizers)
+    : schedules_(std::move(schedules)) {
+  for (torch::optim::Optimizer* optimizer : optimizers) {
+    if (has_learning_rates(*optimizer)) optimizers_.push_back(optimizer);
+  }
+}
+
 void ShardedSchedules::start_step() {
-  before_.clear(), rates_.clear();
+  before_.clear(), rates_.clear(), group_rates_.clear();
+  for (torch::optim::Optimizer* optimizer : optimizers_) {
+    std::vector<double>& rates = group_rates_.emplace_back();
+    for (const auto& group : optimizer->param_groups()) rates.push_back(group.options().get_lr());
+  }
   for (LRScheduler* schedule : schedules_) {
     before_.push_back(schedule->state_dict());
     rates_.push_back(schedule->current_lr());
@@ -134,6 +175,13 @@ void ShardedSchedules::start_step() {
 }
 
 void ShardedSchedules::rewind() {
+  for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+    auto& groups = optimizers_[i]->param_groups();
+    for (std::size_t j = 0; j < std::min(groups.size(), group_rates_[i].size()); ++j) {
+      auto& options = groups[j].options();
+      if (options.get_lr() != group_rates_[i][j]) options.set_lr(group_rates_[i][j]);
+    }
+  }
   for (std::size_t i = 0; i < schedules_.size(); ++i) {
     schedules_[i]->load_state_dict(before_[i]);
     schedules_[i]->set_lr(rates_[i]);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -48,8 +49,9 @@ struct ShardPlan {
 };
 
 /// The upper levels of the tree: sums `mine` over all `size` ranks (a power of two) in rank order. Every rank
-/// gets the sum. `like` gives the types and shapes and must be the same on all ranks. A tensor of `mine` may
-/// be undefined where none of the rank's shards reached the parameter. Collective.
+/// gets the sum. `like` gives the types, shapes and strides, and must be the same on all ranks. The strides
+/// of a sum do not depend on `size`: optimizers select kernels by them, and norms add in memory order. A
+/// tensor of `mine` may be undefined where none of the rank's shards reached the parameter. Collective.
 TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::Tensor>& like,
                                 Communicator* communicator, std::int64_t size);
 
@@ -57,17 +59,19 @@ TreeSum::Tensors sum_over_ranks(TreeSum::Tensors mine, const std::vector<torch::
 /// by the same tree as gradients.
 torch::Tensor weight_of(double records, const torch::Device& device);
 
-/// Seeds the default generators of this process for one shard of one batch.
+/// Seeds the default generators of this process for one shard of one batch. A negative `shard` stands for
+/// random numbers outside of shards, which are then equal on any number of processes.
 void seed_shard(const torch::Device& device, std::int64_t trial_seed, std::int64_t batch, std::int64_t shard);
 
 /// Throws std::logic_error: the shards of a batch did not all step the same optimizers once.
 [[noreturn]] void refuse_uneven_steps();
 
-/// Learning-rate schedules that the trial steps manually in each shard. Every shard starts from the state at
-/// the start of the step. Does not own the schedules.
+/// Learning rates that the trial sets in each shard, by hand or by schedules that it steps manually. Every
+/// shard starts from those at the start of the step. Does not own the schedules and optimizers.
 class ShardedSchedules {
  public:
-  explicit ShardedSchedules(std::vector<LRScheduler*> schedules) : schedules_(std::move(schedules)) {}
+  ShardedSchedules(std::vector<LRScheduler*> schedules,
+                   const std::vector<torch::optim::Optimizer*>& optimizers);
   /// Records the schedules and learning rates.
   void start_step();
   /// Restores them. Called before every shard but the first.
@@ -75,8 +79,10 @@ class ShardedSchedules {
 
  private:
   std::vector<LRScheduler*> schedules_;
+  std::vector<torch::optim::Optimizer*> optimizers_;
   std::vector<Json> before_;
-  std::vector<std::vector<double>> rates_;
+  /// Per schedule, and per optimizer: the learning rate of each parameter group.
+  std::vector<std::vector<double>> rates_, group_rates_;
 };
 
 /// Buffers of models under virtual shards. Every shard starts from the buffers at the start of the step. The

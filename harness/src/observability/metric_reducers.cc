@@ -16,6 +16,16 @@ void add_metric(Json& metrics, const std::string& name, const Json& value) {
 
 }  // namespace
 
+std::vector<Json> values_by_shard(const std::vector<Json>& per_slot, std::int64_t shards) {
+  const auto count = static_cast<std::size_t>(shards);
+  std::vector<Json> all(per_slot.size() * count, Json::array());
+  for (std::size_t slot = 0; slot < per_slot.size(); ++slot) {
+    for (std::size_t i = 0; i < per_slot[slot].size(); ++i)
+      all[slot * count + i % count].push_back(per_slot[slot][i]);
+  }
+  return all;
+}
+
 bool MetricReducers::has(Kind kind) const {
   return std::any_of(wrapped_.begin(), wrapped_.end(), [&](const Wrapped& one) { return one.applies(kind); });
 }
@@ -26,11 +36,15 @@ void MetricReducers::reset(Kind kind) {
   }
 }
 
-void MetricReducers::reduce_into(Json& metrics, Kind kind, DistributedContext& distributed) {
+void MetricReducers::reduce_into(Json& metrics, Kind kind, DistributedContext& distributed,
+                                 std::int64_t shards) {
   for (const Wrapped& wrapped : wrapped_) {
     if (!wrapped.applies(kind)) continue;
     // Only the chief computes the metric; the broadcast gives every rank the same value.
-    const std::vector<Json> per_slot = distributed.gather(wrapped.reducer->per_slot_reduce());
+    std::vector<Json> per_slot = distributed.gather(wrapped.reducer->per_slot_reduce());
+    // SimpleReducer interleaves single values, so each list must belong to one shard.
+    if (shards > 1 && dynamic_cast<const SimpleReducer*>(wrapped.reducer.get()) != nullptr)
+      per_slot = values_by_shard(per_slot, shards);
     const Json result =
         distributed.broadcast(distributed.is_chief() ? wrapped.reducer->cross_slot_reduce(per_slot) : Json());
     // A named reducer yields one value; an unnamed one yields an object of metrics.

@@ -1,6 +1,7 @@
 // Runs the MetricReducers that a trial wrapped, over one window of batches. Training thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "det/metrics.h"
 
 namespace det {
+
+/// Divides the values of each rank, which computes `shards` consecutive shards of every batch in turn, into
+/// one list per shard, in the order of all shards.
+std::vector<Json> values_by_shard(const std::vector<Json>& per_slot, std::int64_t shards);
 
 /// The reducers of a trial, in the order of wrapping. That order is equal on all ranks, as the collectives
 /// require.
@@ -26,10 +31,10 @@ class MetricReducers {
   bool has(Kind kind) const;
   /// Starts a new window: resets every reducer of the kind.
   void reset(Kind kind);
-  /// Adds the results of the reducers of the kind to `metrics`. Collective: every rank calls it, and all get
-  /// the same result. Throws std::invalid_argument when a result has the wrong form or a metric of that name
-  /// exists.
-  void reduce_into(Json& metrics, Kind kind, DistributedContext& distributed);
+  /// Adds the results of the reducers of the kind to `metrics`. `shards` is the number of consecutive shards
+  /// of a batch on each rank. Collective: every rank calls it, and all get the same result. Throws
+  /// std::invalid_argument when a result has the wrong form or a metric of that name exists.
+  void reduce_into(Json& metrics, Kind kind, DistributedContext& distributed, std::int64_t shards);
 
  private:
   struct Wrapped {

@@ -197,6 +197,8 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer,
 }
 
 void CosineAnnealingWarmRestarts::step() {
+  // As in PyTorch, the first step of a schedule that has not begun is step 0. SequentialLR takes it again.
+  if (last_epoch_ < 0) return restart();
   ++last_epoch_;
   ++T_cur_;
   if (T_cur_ >= static_cast<double>(T_i_)) {

@@ -47,6 +47,35 @@ void stop_on_bad_loss(const ContextState& state, const torch::Tensor& loss) {
   if (!std::isfinite(value)) throw BadLoss(value);
 }
 
+/// The models that a backward pass reached, such as "model 0 (Net), model 2 (Judge)". `reached` has one digit
+/// per wrapped model.
+std::string names_of_models(const ContextState& state, const std::string& reached) {
+  std::string names;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i] == '0') continue;
+    names += (names.empty() ? "model " : ", model ") + std::to_string(i) + " (" +
+             state.wrapped.models[i]->name() + ")";
+  }
+  return names.empty() ? "no wrapped model" : names;
+}
+
+/// Throws std::logic_error unless the backward passes of all ranks reached the same models: the reducers of
+/// different models would average their gradients. Collective. It does not use the communicator, on which
+/// buckets may be under way.
+void compare_reached_models(const ContextState& state) {
+  if (state.gradients.reducers.size() < 2) return;
+  std::string mine;
+  for (const auto& reducer : state.gradients.reducers) mine += reducer->is_reached() ? '1' : '0';
+  const std::vector<std::string> all = state.run.distributed->allgather_bytes(mine);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw std::logic_error(
+        "backward: the batches of all processes must reach the same wrapped models; rank 0 reached " +
+        names_of_models(state, all[0]) + ", and rank " + std::to_string(rank) + " reached " +
+        names_of_models(state, all[rank]));
+  }
+}
+
 /// Adds the gradients of a virtual shard to the sums and clears them. Returns true when the optimizer may
 /// step; its parameters then have the gradients of the whole aggregation window.
 bool collect_shard(ContextState& state, torch::optim::Optimizer& optimizer, Stepping& stepping) {
@@ -169,6 +198,7 @@ void TrialContext::backward(const torch::Tensor& loss, const BackwardOptions& op
   scaled.backward(options.gradient, options.retain_graph, options.create_graph);
   if (!reduce) return;
   const PhaseSpan waiting(state_->instruments.phases.get(), Phase::kExchange);
+  compare_reached_models(*state_);
   for (const auto& reducer : state_->gradients.reducers) reducer->finish();
 }
 

@@ -75,6 +75,8 @@ struct GradientPipeline {
   bool zero = false;
   bool cuda_graph = false;       ///< `optimizations.cuda_graph`
   bool stop_on_bad_loss = true;  ///< FitOptions::stop_on_bad_loss
+  /// Shards of a batch on this process; equal on all ranks.
+  std::int64_t local_shards() const { return exact ? exact->count : 1; }
   /// The batch that train_batch is working on.
   StepPosition at;
 };

@@ -167,6 +167,9 @@ void GraphedStep::record(const Batch& batch, const Train& train) {
   inputs_ = batch.map([](const torch::Tensor& tensor) { return tensor.detach().clone(); });
   std::string reason;
   Gradients gradients(state_);
+  // The recorded call of train_batch trains nothing: the random numbers that it draws on the CPU belong to
+  // the next batch.
+  RandomState random(state_.run.device);
   mode_.recording = true;
   try {
     // Kept by the recorder, which may call it again.
@@ -182,6 +185,7 @@ void GraphedStep::record(const Batch& batch, const Train& train) {
   }
   mode_.recording = false;
   gradients.restore();
+  random.restore();
   if (!reason.empty()) return abandon(reason);
   stage_ = Stage::kRecorded;
 }

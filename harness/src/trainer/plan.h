@@ -31,8 +31,6 @@ struct Boundary {
   bool report = false;
   bool validate = false;
   bool checkpoint = false;
-  /// True when at least one action is due.
-  bool any() const { return report || validate || checkpoint; }
 };
 
 /// The actions due once `steps` batches are trained.

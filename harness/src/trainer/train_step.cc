@@ -16,6 +16,9 @@
 namespace det {
 namespace {
 
+/// The shard of random numbers between two batches, in hooks.
+constexpr std::int64_t kBetweenBatches = -1;
+
 /// The records that this process reads: its virtual shards in exact mode, else one shard per rank.
 StreamSpec training_spec(const ContextState& state) {
   const ShardPlan shards = state.gradients.exact.value_or(
@@ -89,7 +92,9 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
     for (const WrappedScheduler& wrapped : state_.wrapped.lr_schedulers) {
       if (wrapped.mode == LRStepMode::kManual) by_hand.push_back(wrapped.scheduler.get());
     }
-    sharded_schedules_.emplace(std::move(by_hand));
+    std::vector<torch::optim::Optimizer*> optimizers;
+    for (const auto& optimizer : state_.wrapped.optimizers) optimizers.push_back(optimizer.get());
+    sharded_schedules_.emplace(std::move(by_hand), optimizers);
   }
   divide_optimizers(state_);
   stream_.emplace(loader_, training_spec(state_), 0);
@@ -121,14 +126,12 @@ void TrainStep::start(std::int64_t batch, bool resumed) {
       if (!data.is_same(parameter)) parameter.copy_(data);
       parameters.push_back(parameter);  // frozen ones too: they may be unfrozen later
     }
-    for (const torch::Tensor& buffer : model->buffers()) {
-      if (buffer.defined() && buffer.is_floating_point()) shared_buffers_.push_back(buffer);
-    }
     if (!state_.gradients.exact) {
       state_.gradients.reducers.push_back(std::make_unique<GradientReducer>(
           std::move(parameters), *state_.run.communicator, state_.gradients.reduction));
     }
   }
+  shared_buffers_ = state_.wrapped.buffers();
   if (state_.gradients.exact || resumed) return;
   // The seed was equal on all ranks so that they build the same model. From here each rank draws its own
   // dropout masks and augmentations.
@@ -202,7 +205,7 @@ void TrainStep::run(std::int64_t number) {
     train_shards(number);
   } else {
     // Every batch starts from rank 0's buffers (running means), like DistributedDataParallel.
-    for (const torch::Tensor& buffer : shared_buffers_) state_.run.communicator->broadcast(buffer)->wait();
+    for (const torch::Tensor& buffer : shared_buffers_) share_tensor(*state_.run.communicator, buffer);
     Batch batch = next_batch(number);
     const std::int64_t records = trial_.get_batch_length(batch);
     const auto train_one = [this, number](Batch& one) { return train(one, number); };
@@ -241,6 +244,8 @@ void TrainStep::train_shards(std::int64_t number) {
     if (stepping.collected != 0 && stepping.collected != plan.count) refuse_uneven_steps();
   }
   sharded_buffers_->end_step(state_.run.communicator.get(), state_.run.distributed->size());
+  // The last shard of this process depends on the number of processes.
+  seed_shard(state_.run.device, state_.run.info.seed, number, kBetweenBatches);
 }
 
 void TrainStep::step_schedules(std::int64_t batch) {
@@ -257,7 +262,8 @@ Json TrainStep::take_metrics() {
   window_.clear();
   shards_.clear();
   constexpr auto kKind = MetricReducers::Kind::kTraining;
-  state_.metric_reducers.reduce_into(metrics, kKind, *state_.run.distributed);
+  state_.metric_reducers.reduce_into(metrics, kKind, *state_.run.distributed,
+                                     state_.gradients.local_shards());
   state_.metric_reducers.reset(kKind);
   // The average also covers losses on a device, which check_loss() skipped.
   const Json* loss = metrics.contains("loss") ? &metrics["loss"] : nullptr;

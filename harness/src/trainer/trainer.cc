@@ -160,17 +160,20 @@ class Fit {
   }
 
   /// Runs validation, reports it, and requests a checkpoint when the policy demands one. When it fails, the
-  /// state before it is saved first, so that no batch is lost.
+  /// state before it is saved first, so that no batch is lost; not with callbacks, because a hook that has
+  /// run may have changed the state.
   void validate() {
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kValidation);
     const GeneratorStates before(state_.run.device);
+    validation_wanted_ = false;
     Json metrics;
     bool wants_checkpoint = false;
     try {
       metrics = validation_->run(step(), options_.test_mode);
       wants_checkpoint = checkpoint_wanted_for(metrics);
     } catch (...) {
-      if (validation_->failed_together() || state_.run.distributed->size() == 1) save_failed(before);
+      const bool together = validation_->failed_together() || state_.run.distributed->size() == 1;
+      if (together && state_.wrapped.callbacks.empty()) save_failed(before);
       throw;
     }
     report("validation", metrics);
@@ -192,6 +195,10 @@ class Fit {
     validate();
   }
 
+  /// Requests a validation at the next batch without pending gradients, at which a checkpoint can be saved
+  /// too.
+  void want_validation() { validation_wanted_ = true; }
+  bool is_validation_ready() const { return validation_wanted_ && (is_between_windows() || is_done()); }
   /// Requests a checkpoint at the next batch without pending gradients.
   void want_checkpoint() { checkpoint_due_ = true; }
   /// Saves a requested checkpoint as soon as no gradients wait for an optimizer step.
@@ -293,6 +300,7 @@ class Fit {
     }
     if (!state.same_trial) return false;
     progress_ = state.progress;
+    if (progress_.stop_length == plan_.length) state_.stop_requested = true;
     train_->restore_metrics(state.window);
     return true;
   }
@@ -326,13 +334,27 @@ class Fit {
            (options_.checkpoint_policy == CheckpointPolicy::kBest && best);
   }
 
-  void save() {
-    // The data of a reducer cannot be saved. Its window ends here, so that a resumed run loses none of it.
+  /// The open metric window, for a checkpoint. It is reported and ends here when it cannot be saved: the data
+  /// of a reducer, and more than kMaxWindowBytes. A resumed run then loses none of it. Collective.
+  Json window_to_save() {
     if (state_.metric_reducers.has(MetricReducers::Kind::kTraining)) report_training();
+    Json window = train_->save_metrics();
+    // The window is equal on all ranks, so that all of them report or none does.
+    if (dump_json(window).size() <= kMaxWindowBytes) return window;
+    report_training();
+    return train_->save_metrics();
+  }
+
+  void save() {
+    asking_for("saving a checkpoint", step());
+    Json window = window_to_save();
     const PhaseSpan span(state_.instruments.phases.get(), Phase::kCheckpoint);
     asking_for("saving a checkpoint", step());
     progress_.last_checkpoint = step();
-    const std::string uuid = saver_.save({progress_, train_->save_metrics()});
+    // A request that the ranks have not exchanged yet counts: this batch is not saved again.
+    const bool stops = votes_.exchange({false, state_.stop_requested, 0}).stop;
+    progress_.stop_length = stops ? plan_.length : -1;
+    const std::string uuid = saver_.save({progress_, std::move(window)});
     under_way_.push_back(uuid);
     result_.checkpoint = state_.run.info.checkpoint_dir + "/" + uuid;
   }
@@ -406,7 +428,7 @@ class Fit {
   Progress progress_;
   MonoTime progress_reported_ = mono_now();
   std::int64_t timed_from_ = 0;  ///< batch of the last report of phase times
-  bool preempted_ = false, checkpoint_due_ = false;
+  bool preempted_ = false, checkpoint_due_ = false, validation_wanted_ = false;
   std::deque<std::string> under_way_;  // uuids being written, oldest first; the same on all ranks
   FitResult result_;
 };
@@ -425,8 +447,10 @@ FitResult Trainer::fit(const FitOptions& options) {
     run.train_one_batch();
     // Validation precedes the checkpoint because its result may request one; not so after the last batch.
     const Boundary due = boundary_after(run.plan(), run.step());
-    if (due.any()) run.report_training();
-    if (due.validate) run.is_done() ? run.validate_last() : run.validate();
+    if (due.validate) run.want_validation();
+    const bool validates = run.is_validation_ready();
+    if (due.report || due.checkpoint || validates) run.report_training();
+    if (validates) run.is_done() ? run.validate_last() : run.validate();
     if (due.checkpoint) run.want_checkpoint();
     run.save_if_due();
     if (due.report || run.is_progress_due()) run.report_progress();

@@ -16,6 +16,15 @@ namespace {
 
 constexpr auto kReducers = MetricReducers::Kind::kValidation;
 
+/// Parts of a validation with random numbers of their own, as shards of seed_shard().
+constexpr std::int64_t kFullDataset = -1, kBeforeBatches = -2, kAfterBatches = -3;
+
+/// exact: seeds a part of the validation after `step` batches, or one of its batches. The negative batch
+/// number keeps these streams apart from those of training.
+void seed_part(const ContextState& state, std::int64_t step, std::int64_t part) {
+  if (state.gradients.exact) seed_shard(state.run.device, state.run.info.seed ^ step, -1, part);
+}
+
 /// Switches all models between training and evaluation mode.
 void set_training(ContextState& state, bool training) {
   for (const auto& model : state.wrapped.models) model->train(training);
@@ -25,11 +34,7 @@ void set_training(ContextState& state, bool training) {
 /// equal already. Collective.
 void share_buffers(const ContextState& state) {
   if (state.run.communicator == nullptr || state.gradients.exact) return;
-  for (const auto& model : state.wrapped.models) {
-    for (const torch::Tensor& buffer : model->buffers()) {
-      if (buffer.defined() && buffer.is_floating_point()) state.run.communicator->broadcast(buffer)->wait();
-    }
-  }
+  for (const torch::Tensor& buffer : state.wrapped.buffers()) share_tensor(*state.run.communicator, buffer);
 }
 
 }  // namespace
@@ -44,9 +49,11 @@ Json Validation::run(std::int64_t step, bool first_batch_only) {
     state_.activity = {"evaluate_full_dataset", step, Activity::Kind::kComputation};
     // Only the chief evaluates a full dataset; all ranks must agree on the path before the collectives below.
     std::optional<Metrics> full;
+    seed_part(state_, step, kFullDataset);
     together([&] {
       if (state_.run.distributed->is_chief()) full = trial_.evaluate_full_dataset(loader_);
     });
+    seed_part(state_, step, kBeforeBatches);
     const bool is_full = state_.run.distributed->broadcast(full.has_value()).get<bool>();
     return is_full ? full_dataset(full.value_or(Metrics()))
                    : batch_by_batch(step, first_batch_only ? 1 : kAllBatches, state_.wrapped.callbacks);
@@ -68,7 +75,8 @@ Json Validation::evaluating(const std::function<Json()>& act) {
   if (state_.gradients.amp) autocast.emplace(state_.run.device, state_.gradients.amp->dtype);
   Json metrics = act();
   autocast.reset();
-  state_.metric_reducers.reduce_into(metrics, kReducers, *state_.run.distributed);
+  state_.metric_reducers.reduce_into(metrics, kReducers, *state_.run.distributed,
+                                     state_.gradients.local_shards());
   set_training(state_, true);
   return metrics;
 }
@@ -124,8 +132,7 @@ BatchMetrics Validation::evaluate(std::int64_t step, std::int64_t count) {
     const std::int64_t number = batches.last_batch_number();
     const std::int64_t records = trial_.get_batch_length(*batch);
     state_.activity = {"evaluate_batch", i, Activity::Kind::kComputation};
-    // A negative batch number keeps these streams apart from those of training.
-    if (state_.gradients.exact) seed_shard(state_.run.device, context_.get_trial_seed() ^ step, -1, number);
+    seed_part(state_, step, number);
     outputs.add(number, trial_.evaluate_batch(*batch), records);
     beat();
   }
@@ -136,6 +143,7 @@ Json Validation::batch_by_batch(std::int64_t step, std::int64_t count, const Cal
   for (const auto& [name, callback] : callbacks) callback->on_validation_epoch_start();
   BatchMetrics outputs("evaluate_batch");
   together([&] { outputs = evaluate(step, count); });
+  seed_part(state_, step, kAfterBatches);
   state_.activity = {"evaluate_batch", -1};
   if (!callbacks.empty()) {
     const std::vector<Json> values = outputs.outputs();

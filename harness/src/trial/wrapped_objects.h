@@ -34,6 +34,18 @@ struct WrappedObjects {
   std::vector<WrappedScheduler> lr_schedulers;
   std::unique_ptr<GradScaler> scaler;  ///< null unless losses are scaled
   Callbacks callbacks;
+
+  /// The dense buffers of all models, of any type.
+  std::vector<torch::Tensor> buffers() const {
+    std::vector<torch::Tensor> all;
+    for (const auto& model : models) {
+      for (const torch::Tensor& buffer : model->buffers()) {
+        if (buffer.defined() && buffer.layout() == torch::kStrided && buffer.numel() > 0)
+          all.push_back(buffer);
+      }
+    }
+    return all;
+  }
 };
 
 }  // namespace det

@@ -67,6 +67,22 @@ TEST_CASE("a saved trial is restored exactly") {
   }
 }
 
+TEST_CASE("a checkpoint without the fields of later releases is restored with their defaults") {
+  Storage storage;
+  Fixture fixture(1, storage.path);
+  const std::string directory = save_whole(fixture.run, fixture.wrapped, 4);
+  Json state = parse_json(read_file(directory + "/trial_state.json").value()).value();
+  for (const std::string field : {"stop_length", "validation_due"}) CHECK(state.erase(field) == 1);
+  auto earlier = CheckpointWriter::create(storage.path, "earlier").value();
+  REQUIRE(earlier.write("state_dict.pth", read_file(directory + "/state_dict.pth").value()).has_value());
+  REQUIRE(earlier.write("trial_state.json", dump_json(state)).has_value());
+  REQUIRE(earlier.commit().has_value());
+  const TrialState loaded = load_checkpoint(fixture.run, fixture.wrapped, storage.path + "/earlier");
+  CHECK(loaded.progress.steps_completed == 4);
+  CHECK(loaded.progress.stop_length == -1);
+  CHECK_FALSE(loaded.progress.validation_due);
+}
+
 TEST_CASE("another trial's checkpoint restores weights but not generators") {
   Storage storage;
   Fixture first(1, storage.path), second(2, storage.path);

@@ -112,6 +112,23 @@ TEST_CASE("an endless order changes records in another way in each epoch") {
   CHECK_FALSE(seen[3].equal(seen[1]));
 }
 
+TEST_CASE("an endless order that resumes within an epoch changes records as one that was never paused") {
+  const auto order = [](std::int64_t skip) -> AnyBatchSampler {
+    AnySampler sampler = RepeatSampler(ReproducibleShuffleSampler(SequentialSampler(10), 3));
+    sampler = DistributedSampler(sampler, 2, 1);
+    return SkipBatchSampler(BatchSampler(sampler, 2, false), skip);
+  };
+  SampledBatches whole(std::make_shared<Noisy>(), order(0), 5);
+  whole.start(0);
+  std::vector<torch::Tensor> seen;
+  for (int i = 0; i < 12; ++i) seen.push_back(whole.next()->tensor());
+  for (const std::int64_t skip : {1, 2, 3, 7}) {
+    SampledBatches resumed(std::make_shared<Noisy>(), order(skip), 5);
+    resumed.start(skip / 3);
+    for (std::int64_t i = skip; i < 12; ++i) CHECK(resumed.next()->tensor().equal(seen[i]));
+  }
+}
+
 TEST_CASE("sampled batches use the sampler unchanged") {
   const auto numbers = std::make_shared<Numbers>(4);
   const AnyBatchSampler batches = BatchSampler(SequentialSampler(4), 3, false);

@@ -54,6 +54,9 @@ SCHEDULES = {
     "SequentialLR restarts": lambda o: lr.SequentialLR(
         o, [lr.ConstantLR(o, factor=0.5, total_iters=30), lr.CosineAnnealingWarmRestarts(o, T_0=9),
             lr.StepLR(o, step_size=4, gamma=0.7)], milestones=[15, 35]),
+    "SequentialLR begins with restarts": lambda o: lr.SequentialLR(
+        o, [lr.CosineAnnealingWarmRestarts(o, T_0=4, eta_min=0.002), lr.StepLR(o, step_size=4, gamma=0.7)],
+        milestones=[25]),
     "ChainedScheduler": lambda o: lr.ChainedScheduler(
         [lr.ConstantLR(o, factor=0.1, total_iters=12), lr.ExponentialLR(o, gamma=0.95)]),
     "ReduceLROnPlateau": lambda o: lr.ReduceLROnPlateau(o, factor=0.3, patience=3, cooldown=2, min_lr=[0.001, 0.002]),

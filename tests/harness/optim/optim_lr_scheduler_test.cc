@@ -158,6 +158,13 @@ Kinds composed_schedules() {
                        CosineAnnealingWarmRestarts(o, {.T_0 = 9}), StepLR(o, {.step_size = 4, .gamma = 0.7})},
              std::vector<std::int64_t>{15, 35});
        }},
+      {"SequentialLR begins with restarts",
+       [](Optimizer& o) {
+         return made<SequentialLR>(o,
+                                   Schedules{CosineAnnealingWarmRestarts(o, {.T_0 = 4, .eta_min = 0.002}),
+                                             StepLR(o, {.step_size = 4, .gamma = 0.7})},
+                                   std::vector<std::int64_t>{25});
+       }},
       {"ChainedScheduler",
        [](Optimizer& o) {
          return made<ChainedScheduler>(
@@ -382,6 +389,19 @@ TEST_CASE("A warm-up rises to the learning rate and then starts the schedule") {
   CHECK(seen[5] == Approx(0.05 * (1 + std::cos(M_PI / 10))));
   CHECK(seen[14] == Approx(0).margin(1e-12));
   CHECK(schedule.get_last_lr() == Row{lr(o)});
+}
+
+TEST_CASE("A sequence begins at the first rate of a schedule with warm restarts") {
+  auto o = sgd(0.1);
+  SequentialLR schedule(
+      o, {CosineAnnealingWarmRestarts(o, {.T_0 = 4, .eta_min = 0.02}), ConstantLR(o, {.factor = 0.5})}, {6});
+  Row seen{lr(o)};
+  for (int step = 0; step < 6; ++step) schedule.step(), seen.push_back(lr(o));
+  // eta_min + (base - eta_min) * (1 + cos(pi * T_cur / T_i)) / 2, with a restart at step 4.
+  const double half = std::sqrt(0.5);
+  const Row expected{0.1, 0.02 + 0.04 * (1 + half), 0.06, 0.02 + 0.04 * (1 - half),
+                     0.1, 0.02 + 0.04 * (1 + half), 0.05};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(seen[i] == Approx(expected[i]));
 }
 
 TEST_CASE("The initial learning rate is kept while a schedule exists") {

@@ -76,6 +76,17 @@ TEST_CASE("two processes average gradients of a layer unfrozen in training, and 
   digest_at_end(storage.path(), 2, "fast");
 }
 
+TEST_CASE("processes whose batches reach different models end with an error that names the models") {
+  const auto storage = TemporaryDirectory::create().value();
+  const ProcessResult result =
+      run_process(program(storage.path(), 2, "apart"), {.timeout = std::chrono::seconds(120)}).value();
+  CHECK_FALSE(result.ok());
+  CHECK_THAT(
+      result.err,
+      Catch::Contains("rank 0 reached model 0 (torch::nn::Conv2dImpl), model 1 (torch::nn::SequentialImpl), "
+                      "and rank 1 reached model 2 (torch::nn::LinearImpl)"));
+}
+
 TEST_CASE("a trial killed and resized at random points ends in the same bits") {
   const char* is_long = std::getenv("DET_TEST_LONG");
   const int wanted = is_long != nullptr && std::string(is_long) == "1" ? 100 : 6;

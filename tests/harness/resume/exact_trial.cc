@@ -1,8 +1,11 @@
-// Program for exact_test: exact_trial STORAGE [fast], as one of RANK/WORLD_SIZE processes. Under
-// `reproducibility: exact` it trains a network with dropout, batch statistics, a schedule, AdamW and a layer
-// that is frozen at first. A second network reads the first one's output after its step and steps its
-// schedule by hand. Every rank prints the SHA-256 of all weights, buffers, optimizer and schedule state. With
-// `fast` (the other mode), weights and the buffers of the last validation are hashed.
+// Program for exact_test: exact_trial STORAGE [MODE], as one of RANK/WORLD_SIZE processes. Under
+// `reproducibility: exact` it trains a channels-last convolution and a network with dropout, batch
+// statistics, a schedule, a learning rate set by hand, AdamW and a layer that is frozen at first. A second
+// network reads the first one's output after its step and steps its schedule by hand; a hook adds random
+// numbers to it. Every rank prints the SHA-256 of all weights, buffers, optimizer and schedule state, and of
+// a metric that depends on the order of validation batches. In the mode `fast`, weights and the buffers of
+// the last validation are hashed. In the mode `apart`, which is fast too, rank 1 trains the second network
+// only.
 #include <iostream>
 
 #include "common/crypto/digest.h"
@@ -14,18 +17,43 @@ namespace {
 
 using det::Json;
 
+/// Adds random numbers to a tensor after each epoch.
+class Jitter final : public det::Callback {
+ public:
+  explicit Jitter(torch::Tensor tensor) : tensor_(std::move(tensor)) {}
+  void on_training_epoch_end(int64_t) override {
+    tensor_.detach().add_(torch::rand(tensor_.sizes()), /*alpha=*/0.01);
+  }
+
+ private:
+  torch::Tensor tensor_;
+};
+
+/// A sum that depends on the order of the values.
+Json fold(const std::vector<Json>& values) {
+  double sum = 0;
+  for (const Json& value : values) sum = sum / 2 + value.get<double>();
+  return sum;
+}
+
 class ExactTrial : public det::Trial {
  public:
-  explicit ExactTrial(det::TrialContext& context)
+  ExactTrial(det::TrialContext& context, bool is_apart)
       : context_(context),
-        model_(context.wrap_model(torch::nn::Sequential(torch::nn::Linear(6, 16), torch::nn::BatchNorm1d(16),
+        is_apart_(is_apart),
+        filter_(context.wrap_model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 4, {2, 1})))),
+        model_(context.wrap_model(torch::nn::Sequential(torch::nn::Linear(8, 16), torch::nn::BatchNorm1d(16),
                                                         torch::nn::ReLU(), torch::nn::Dropout(0.3),
                                                         torch::nn::Linear(16, 3)))),
-        optimizer_(context.wrap_optimizer(torch::optim::AdamW(model_->parameters(), 0.01))),
+        optimizer_(context.wrap_optimizer(torch::optim::AdamW(parameters(), 0.01))),
         judge_(context.wrap_model(torch::nn::Linear(3, 1))),
         judge_optimizer_(context.wrap_optimizer(torch::optim::SGD(judge_->parameters(), 0.05))),
         judge_schedule_(context.wrap_lr_scheduler(det::ExponentialLR(judge_optimizer_, {.gamma = 0.97}),
-                                                  det::LRStepMode::kManual)) {
+                                                  det::LRStepMode::kManual)),
+        seen_(judge_->register_buffer("seen", torch::zeros({1}, torch::kLong))),
+        is_odd_(judge_->register_buffer("is_odd", torch::zeros({1}, torch::kBool))),
+        order_(context.wrap_reducer(fold, "order", /*for_training=*/false)) {
+    det::to_channels_last(*filter_);
     model_->parameters().front().set_requires_grad(false);
     context.wrap_lr_scheduler(det::StepLR(optimizer_, {.step_size = 1, .gamma = 0.9}),
                               det::LRStepMode::kEveryEpoch);
@@ -38,13 +66,22 @@ class ExactTrial : public det::Trial {
   det::DataLoader build_validation_data_loader() override {
     return {det::testing::small_data(), {.batch_size = 4}};
   }
+  det::Callbacks build_callbacks() override {
+    if (!context_.state().gradients.exact) return {};  // processes draw different numbers then
+    return {{"jitter", std::make_shared<Jitter>(judge_->bias)}};
+  }
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t batch_idx) override {
     model_->parameters().front().set_requires_grad(batch_idx >= 10);
+    for (auto& group : optimizer_.param_groups()) group.options().set_lr(group.options().get_lr() * 0.999);
     const auto [data, target] = batch.unpack<2>();
-    torch::Tensor loss = torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target);
-    context_.backward(loss);
-    context_.step_optimizer(optimizer_, [](auto& parameters) { det::clip_grad_norm(parameters, 1.0); });
-    const torch::Tensor again = judge_(model_->forward(data).detach());
+    seen_.add_(target.sum());
+    is_odd_.copy_(target.sum().remainder(2));
+    torch::Tensor loss = torch::nll_loss(torch::log_softmax(output_of(data), 1), target);
+    if (!is_apart_ || context_.distributed().is_chief()) {
+      context_.backward(loss);
+      context_.step_optimizer(optimizer_, [](auto& parameters) { det::clip_grad_norm(parameters, 0.1); });
+    }
+    const torch::Tensor again = judge_(output_of(data).detach());
     context_.backward(torch::mse_loss(again.squeeze(1), target.to(torch::kFloat)));
     context_.step_optimizer(judge_optimizer_);
     judge_schedule_.step();
@@ -53,20 +90,37 @@ class ExactTrial : public det::Trial {
   det::Metrics evaluate_batch(det::Batch& batch) override {
     const auto [data, target] = batch.unpack<2>();
     evaluated_.clear();
-    for (const torch::Tensor& buffer : model_->buffers()) evaluated_.push_back(buffer.clone());
-    return {{"validation_loss", torch::nll_loss(torch::log_softmax(model_->forward(data), 1), target)}};
+    for (const torch::Tensor& buffer : context_.state().wrapped.buffers())
+      evaluated_.push_back(buffer.clone());
+    const torch::Tensor loss = torch::nll_loss(torch::log_softmax(output_of(data), 1), target);
+    order_.update(loss.item<double>());
+    return {{"validation_loss", loss}};
   }
-  std::vector<torch::Tensor> parameters() const { return model_->parameters(); }
+  /// Parameters of the convolution and the first network.
+  std::vector<torch::Tensor> parameters() const {
+    std::vector<torch::Tensor> all = filter_->parameters();
+    for (const torch::Tensor& parameter : model_->parameters()) all.push_back(parameter);
+    return all;
+  }
   /// The buffers in the last evaluated batch.
   const std::vector<torch::Tensor>& evaluated() const { return evaluated_; }
 
  private:
+  torch::Tensor output_of(const torch::Tensor& data) {
+    const torch::Tensor images = data.reshape({-1, 2, 3, 1}).contiguous(at::MemoryFormat::ChannelsLast);
+    return model_->forward(filter_(images).flatten(1));
+  }
+
   det::TrialContext& context_;
+  const bool is_apart_;
+  torch::nn::Conv2d filter_;
   torch::nn::Sequential model_;
   torch::optim::AdamW& optimizer_;
   torch::nn::Linear judge_;
   torch::optim::SGD& judge_optimizer_;
   det::ExponentialLR& judge_schedule_;
+  torch::Tensor seen_, is_odd_;
+  det::SimpleReducer& order_;
   std::vector<torch::Tensor> evaluated_;
 };
 
@@ -86,27 +140,29 @@ void add_bytes(det::Sha256& digest, const det::pickle::Value& value) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool fast = argc > 2 && std::string(argv[2]) == "fast";
+  const std::string mode = argc > 2 ? argv[2] : "exact";
+  const bool is_exact = mode == "exact";
   return det::run(
       [&](det::TrialContext& context) {
-        ExactTrial trial(context);
-        det::Trainer(trial, context)
-            .fit({.max_length = det::Batches(60),
-                  .checkpoint_period = det::Batches(2),
-                  .validation_period = det::Batches(20),
-                  .reporting_period = det::Batches(5),
-                  .latest_checkpoint = "latest"});
+        ExactTrial trial(context, mode == "apart");
+        const det::FitResult result = det::Trainer(trial, context)
+                                          .fit({.max_length = det::Batches(60),
+                                                .checkpoint_period = det::Batches(2),
+                                                .validation_period = det::Batches(20),
+                                                .reporting_period = det::Batches(5),
+                                                .latest_checkpoint = "latest"});
         det::Sha256 digest;
-        if (fast) {
-          for (const torch::Tensor& parameter : trial.parameters()) add_bytes(digest, parameter);
-          for (const torch::Tensor& buffer : trial.evaluated()) add_bytes(digest, buffer);
-        } else {
+        if (is_exact) {
           add_bytes(digest,
                     det::collect_state(context.state().wrapped, {det::generator_bytes(context.device())}));
+        } else {
+          for (const torch::Tensor& parameter : trial.parameters()) add_bytes(digest, parameter);
+          for (const torch::Tensor& buffer : trial.evaluated()) add_bytes(digest, buffer);
         }
+        digest.update(det::dump_json(result.validation_metrics.at("order")));
         std::cout << "digest " << digest.hex() << std::endl;
       },
-      {.exp_conf = Json{{"reproducibility", fast ? "fast" : "exact"}},
+      {.exp_conf = Json{{"reproducibility", is_exact ? "exact" : "fast"}},
        .hparams = Json{{"global_batch_size", 8}},
        .checkpoint_dir = argv[1],
        .enable_tensorboard_logging = false});
