@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "master/config/options.h"
+#include "master/db/pg/pool.h"
 #include "master/db/pg/private_server.h"
 #include "master/db/store/pg_store.h"
 
@@ -15,6 +16,13 @@ struct Database {
   std::shared_ptr<db::PrivateServer> own;  ///< null with an external one
   db::ConnectOptions connect;
   std::unique_ptr<db::PgStore> store;
+};
+
+/// Pools of connections by kind of work. A statement of the API and of streams takes at most 60 s; large
+/// deletions lift that limit (db::kNoTimeout). Background work (collector, webhooks, chores, start) has none.
+struct DatabasePools {
+  explicit DatabasePools(const db::ConnectOptions& connect);
+  db::Pool background, api, stream;
 };
 
 /// Connects to the database, starting the private server if no URL is configured, brings its schema up to

@@ -38,9 +38,6 @@
 namespace det {
 namespace {
 
-/// Connections of the API: one for each thread that queries, and a few for the collector and chores.
-constexpr int kConnections = loop::kQueryingWorkers + 4;
-constexpr int kStreamConnections = 6;
 constexpr auto kStopGrace = std::chrono::seconds(3);
 // With the end of the private database, a stop takes at most 10 s.
 constexpr auto kStopLimit = std::chrono::seconds(8);
@@ -198,33 +195,34 @@ Result<api::Settings> load_settings(const MasterConfig& config, db::Pool& pool) 
 class Master {
  public:
   Master(const MasterConfig& config, api::Settings settings, core::Core core, Database& database,
-         db::Pool& pool, db::Pool& stream_pool, std::unique_ptr<http::Site> site,
+         DatabasePools& pools, std::unique_ptr<http::Site> site,
          std::shared_ptr<const api::Authority> authority, Ends& ends)
       : config_(config),
         settings_(std::move(settings)),
         database_(database),
-        pool_(pool),
+        background_(pools.background),
         ends_(ends),
         site_(std::move(site)),
         loop_(std::move(core), *database.store, now),
         bulk_(bulk_options(database)),
-        metrics_(pool, bulk_),
+        metrics_(pools.api, bulk_),
         edge_(
             1, 1 << 20, [this] { tick(); }, kTick),
         passwords_(1, 64),
         json_(2),
         chores_(1, 16, [this] { watch_database(); }),
         storages_(std::make_shared<storage::Storages>(config.storages)),
-        collector_(pool, {.cluster_id = settings_.cluster_id, .storages = storages_}, storage_agents()),
-        webhooks_(pool, {.cluster_id = settings_.cluster_id,
-                         .signing_key = config.webhooks.signing_key,
-                         .base_url = config.webhooks.base_url,
-                         .egress = config.webhooks.egress}),
+        collector_(background_, {.cluster_id = settings_.cluster_id, .storages = storages_},
+                   storage_agents()),
+        webhooks_(background_, {.cluster_id = settings_.cluster_id,
+                                .signing_key = config.webhooks.signing_key,
+                                .base_url = config.webhooks.base_url,
+                                .egress = config.webhooks.egress}),
         context_{.settings = settings_,
                  .loop = loop_,
                  .hub = hub_,
-                 .pool = pool_,
-                 .stream_pool = stream_pool,
+                 .pool = pools.api,
+                 .stream_pool = pools.stream,
                  .bulk = bulk_,
                  .metrics = metrics_,
                  .pools = pools_,
@@ -306,8 +304,8 @@ class Master {
     // Hourly is enough: expired sessions and tokens are refused anyway.
     if (ticks_ % (3600 * kTicksPerSecond) == 1) {
       chores_.try_post([this] {
-        (void)db::delete_expired_sessions(pool_);
-        (void)db::delete_expired_joins(pool_);
+        (void)db::delete_expired_sessions(background_);
+        (void)db::delete_expired_joins(background_);
         remove_old_logs();
       });
     }
@@ -315,7 +313,7 @@ class Master {
 
   /// Removes logs beyond their retention period.
   void remove_old_logs() {
-    const auto tasks = db::forget_logs(pool_, config_.log_retention_days);
+    const auto tasks = db::forget_logs(background_, config_.log_retention_days);
     if (!tasks) log::warn("expired logs could not be deleted", {{"reason", tasks.error().message}});
     if (tasks && *tasks > 0) log::info("deleted expired logs", {{"tasks", *tasks}});
   }
@@ -372,7 +370,7 @@ class Master {
   const MasterConfig& config_;
   const api::Settings settings_;
   Database& database_;
-  db::Pool& pool_;
+  db::Pool& background_;
   Ends& ends_;
   std::atomic<bool> serving_{false};
   int ticks_ = 0;
@@ -417,18 +415,18 @@ Status serve(const MasterConfig& config, Signals& signals) {
   const int port = site->port();
   TRY_ASSIGN(Database database, open_database(config));
   signals.set_database(database.own);
-  db::Pool pool(database.connect, kConnections), stream_pool(database.connect, kStreamConnections);
-  TRY(protect_secrets(config, pool));
-  TRY(create_admin(pool, config));
-  TRY_ASSIGN(api::Settings settings, load_settings(config, pool));
+  DatabasePools pools(database.connect);
+  TRY(protect_secrets(config, pools.background));
+  TRY(create_admin(pools.background, config));
+  TRY_ASSIGN(api::Settings settings, load_settings(config, pools.background));
   settings.local_join_hash = join_hash;
-  TRY_ASSIGN(core::Core core, restore_core(config, *database.store, pool));
+  TRY_ASSIGN(core::Core core, restore_core(config, *database.store, pools.background));
   const bool v6 = config.listen_address.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + config.listen_address + "]" : config.listen_address;
 
   auto master =
-      std::make_unique<Master>(config, std::move(settings), std::move(core), database, pool, stream_pool,
-                               std::move(site), certificates ? certificates->authority : nullptr, ends);
+      std::make_unique<Master>(config, std::move(settings), std::move(core), database, pools, std::move(site),
+                               certificates ? certificates->authority : nullptr, ends);
   master->start();
   std::printf("ready http%s://%s:%d\n", tls ? "s" : "", host.c_str(), port);
   std::fflush(stdout);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "common/base/log.h"
+#include "master/api/auth/audit_record.h"
 
 namespace det::api {
 namespace {

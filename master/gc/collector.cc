@@ -226,6 +226,11 @@ Status Collector::remove_all(ExperimentId id) {
   const auto policy = options_.storages->get();
   std::set<Storage> places;
   for (const db::Marked& one : marked) places.insert(Storage::of(*policy, one));
+  // TensorBoard files exist without a checkpoint, too.
+  if (places.empty() || !places.begin()->shared) {
+    TRY_ASSIGN(const auto newest, db::storage_of(pool_, id));
+    if (newest) places.insert(Storage::of(*policy, *newest));
+  }
   TRY(remove_dead_uploads(pool_, *options_.storages->get(), options_.cluster_id, id));
   TRY(remove_media(id));
   for (const Storage& place : places) {

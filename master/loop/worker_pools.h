@@ -18,8 +18,10 @@ struct WorkerPools {
   Workers bulk{2, 256};
   /// Submissions and code archives.
   Workers submit{4, 256};
-  /// Calls that wait for another host: deletion of checkpoint files, tests of webhooks, the diagnosis.
+  /// Calls that wait for another host: media, tests of webhooks, the diagnosis.
   Workers outward{4, 256};
+  /// Deletions of experiments and checkpoints, which wait for storages, many in one call.
+  Workers removal{2, 256};
   /// Replies that are paced by their client: downloads and metric streams. Each holds a thread while the
   /// client reads; PacedStream bounds their number per caller and the time of a write.
   Workers stream{24, 256};
@@ -29,11 +31,12 @@ struct WorkerPools {
 
   /// Runs what is queued and joins all threads. Call it when the server has stopped.
   void stop() {
-    for (Workers* pool : {&steer, &read, &ingest, &bulk, &submit, &outward, &stream, &gather}) pool->stop();
+    for (Workers* pool : {&steer, &read, &ingest, &bulk, &submit, &outward, &removal, &stream, &gather})
+      pool->stop();
   }
 };
 
 /// Threads of the pools without `stream`. Each uses at most one connection of the database at a time.
-inline constexpr int kQueryingWorkers = 4 + 6 + 4 + 2 + 4 + 4;
+inline constexpr int kQueryingWorkers = 4 + 6 + 4 + 2 + 4 + 4 + 2;
 
 }  // namespace det::loop

@@ -368,6 +368,8 @@ std::optional<Estimate> Explainer::play(const RunLengths& lengths) const {
     if (assumed.contains(ends.begin()->second)) {
       estimate.median = median;
       estimate.runs = static_cast<int>(recent.size());
+    } else {
+      estimate.paced = true;
     }
     scheduler.ended(ends.begin()->second);
     ends.erase(ends.begin());

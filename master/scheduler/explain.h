@@ -74,6 +74,7 @@ struct Estimate {
   double seconds = 0;  ///< until the request starts
   double median = 0;   ///< assumed run time, in seconds; 0 if only ends of running ones count
   int runs = 0;        ///< number of recent runs behind the median
+  bool paced = false;  ///< it depends on the progress or the age of a running one
 };
 
 /// The answer for one request. Without a request of that task only `task` and `reason` are set.

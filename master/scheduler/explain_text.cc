@@ -100,6 +100,15 @@ std::string suggestion_text(const Suggestion& suggestion, const Names& names) {
   return "";
 }
 
+std::string estimate_text(const Estimate& estimate) {
+  const std::string start = "estimate: in about " + duration_text(estimate.seconds);
+  if (estimate.runs == 0) return start + ", at the pace of running tasks";
+  const std::string median = duration_text(estimate.median);
+  const std::string basis = " (median of " + std::to_string(estimate.runs) + " recent)";
+  if (!estimate.paced) return start + ", if runs take " + median + basis;
+  return start + ", at the pace of running tasks and with " + median + " for each other one" + basis;
+}
+
 }  // namespace
 
 // The names are part of the API: programs compare them. Order of enum Reason.
@@ -126,13 +135,7 @@ std::string to_text(const Explanation& e, const Names& names) {
   for (const Blocker& blocker : e.blockers) text += "  " + blocker_text(blocker, names) + "\n";
   if (e.more_blockers > 0) text += "  and " + std::to_string(e.more_blockers) + " more\n";
   for (const Suggestion& suggestion : e.suggestions) text += suggestion_text(suggestion, names) + "\n";
-  if (e.estimate) {
-    text += "estimate: in about " + duration_text(e.estimate->seconds);
-    if (e.estimate->runs > 0)
-      text += ", if runs take " + duration_text(e.estimate->median) + " (median of " +
-              std::to_string(e.estimate->runs) + " recent)";
-    text += "\n";
-  }
+  if (e.estimate) text += estimate_text(*e.estimate) + "\n";
   return text;
 }
 

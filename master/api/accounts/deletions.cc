@@ -91,7 +91,7 @@ Result<bool> Deletions::advance(const db::Container& container) {
     TRY(kill_content(context_.loop, core::KillCommand{.task = task}));
   for (const ExperimentId id : contents.ended) {
     if (stopping_) return false;
-    const Status done = remove_experiment(context_, id);
+    const Status done = remove_experiment(context_, id, container);
     if (!done && done.error().code != Code::kNotFound) return tl::unexpected(done.error());
   }
   if (!contents.live.empty() || !contents.live_commands.empty()) return false;

@@ -118,7 +118,7 @@ constexpr Entry kTable[] = {
      user({A::kAdminister, T::kCluster, "agent_id"}, {A::kAdminister, T::kCluster, "slot_id"})},
     {"/det.v1.JobService/GetJobs", user(A::kView, T::kListed)},
     {"/det.v1.JobService/GetJobQueueStats", user(A::kView, T::kNothing)},
-    {"/det.v1.JobService/UpdateJobQueue", user(A::kEdit, T::kInside)},
+    {"/det.v1.JobService/UpdateJobQueue", user(A::kEdit, T::kInside, "updates.job_id")},
     {"/det.v1.ExplanationService/ExplainTrial", user(A::kView, T::kTrial, "trial_id")},
     {"/det.v1.ExplanationService/ExplainExperiment", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.BracketService/GetExperimentBrackets", user(A::kView, T::kExperiment, "experiment_id")},
@@ -229,7 +229,7 @@ constexpr Entry kTable[] = {
     {"/det.v1.ExperimentService/GetModelDefTree", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/GetModelDefFile", user(A::kView, T::kExperiment, "experiment_id")},
     {"/det.v1.ExperimentService/PreviewHPSearch", user(A::kView, T::kNothing)},
-    {"/det.v1.CheckpointService/PatchCheckpoints", user(A::kEdit, T::kInside)},
+    {"/det.v1.CheckpointService/PatchCheckpoints", user(A::kEdit, T::kInside, "checkpoints.uuid")},
     {"/det.v1.CheckpointService/DeleteCheckpoints", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
     {"/det.v1.CheckpointService/CheckpointsRemoveFiles", user(A::kEdit, T::kCheckpoint, "checkpoint_uuids")},
     {"/det.v1.CheckpointService/PostCheckpointMetadata", user(A::kEdit, T::kCheckpoint, "checkpoint.uuid")},
@@ -266,9 +266,9 @@ constexpr Entry kTable[] = {
     {"/det.v1.JobService/GetJobsV2", user(A::kView, T::kListed)},
     {"/det.v1.WebhookService/GetWebhooks", user(A::kView, T::kListed)},
     {"/det.v1.WebhookService/PostWebhook", user(A::kEdit, T::kInside)},
-    {"/det.v1.WebhookService/PatchWebhook", user(A::kEdit, T::kInside)},
-    {"/det.v1.WebhookService/DeleteWebhook", user(A::kEdit, T::kInside)},
-    {"/det.v1.WebhookService/TestWebhook", user(A::kEdit, T::kInside)},
+    {"/det.v1.WebhookService/PatchWebhook", user(A::kEdit, T::kInside, "id")},
+    {"/det.v1.WebhookService/DeleteWebhook", user(A::kEdit, T::kInside, "id")},
+    {"/det.v1.WebhookService/TestWebhook", user(A::kEdit, T::kInside, "id")},
     {"/det.v1.WebhookService/PostWebhookEventData", either(A::kEdit, T::kExperiment, "experiment_id")},
     {"/det.v1.TemplateService/PatchTemplateConfig", user(A::kEdit, T::kTemplate, "template_name")},
     {"/det.v1.TemplateService/PatchTemplateName", user(A::kEdit, T::kTemplate, "old_name")},
@@ -372,6 +372,24 @@ std::string scalar(const pb::Message& message, const pb::FieldDescriptor* field,
   }
 }
 
+/// Adds the values of the field at a dotted path, of every element where it passes a repeated field.
+void add_ids(const pb::Message& message, std::string_view path, std::vector<std::string>& ids) {
+  const std::size_t dot = path.find('.');
+  const pb::FieldDescriptor* field =
+      message.GetDescriptor()->FindFieldByName(std::string(path.substr(0, dot)));
+  if (!field) return;
+  const pb::Reflection& read = *message.GetReflection();
+  const int count = field->is_repeated() ? read.FieldSize(message, field) : 1;
+  for (int i = 0; i < count; ++i) {
+    if (dot == path.npos)
+      ids.push_back(scalar(message, field, i));
+    else
+      add_ids(
+          field->is_repeated() ? read.GetRepeatedMessage(message, field, i) : read.GetMessage(message, field),
+          path.substr(dot + 1), ids);
+  }
+}
+
 void check_rule(const pb::MethodDescriptor& method, const Rule& rule, std::vector<std::string>& gaps) {
   const std::string name = rpc_of(method);
   if (*rule.field == '\0') {
@@ -409,34 +427,9 @@ bool is_change(const Access& access) {
 }
 
 std::vector<std::string> object_ids(const Rule& rule, const pb::Message& request) {
-  const pb::Message* message = &request;
-  std::vector<std::string> names = split(rule.field, '.');
-  for (std::size_t i = 0; i + 1 < names.size(); ++i) {
-    const pb::FieldDescriptor* inner = message->GetDescriptor()->FindFieldByName(names[i]);
-    message = &message->GetReflection()->GetMessage(*message, inner);
-  }
-  const pb::FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.back());
-  if (!field) return {};
-  if (!field->is_repeated()) return {scalar(*message, field, 0)};
   std::vector<std::string> ids;
-  for (int i = 0; i < message->GetReflection()->FieldSize(*message, field); ++i)
-    ids.push_back(scalar(*message, field, i));
+  add_ids(request, rule.field, ids);
   return ids;
-}
-
-std::string object_text(const Access& access, const pb::Message& request) {
-  constexpr std::size_t kMaxAuditText = 256;
-  std::vector<std::string> parts;
-  for (const Rule& rule : access.rules()) {
-    if (*rule.field == '\0') continue;
-    const std::string noun(target_name(rule.target));
-    for (const std::string& id : object_ids(rule, request))
-      parts.push_back(noun + (noun.empty() ? "" : " ") + id);
-  }
-  // A change that was only checked is none.
-  const pb::FieldDescriptor* const check = request.GetDescriptor()->FindFieldByName("validate_only");
-  if (check != nullptr && request.GetReflection()->GetBool(request, check)) parts.emplace_back("check only");
-  return make_utf8(join(parts, ", ").substr(0, kMaxAuditText));
 }
 
 // Also used in error messages, so the nouns match those of the queries. Order of enum Target.

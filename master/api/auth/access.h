@@ -45,7 +45,9 @@ enum class Action {
 enum class Target {
   kNothing,  ///< open to every user, or the caller's own session
   kListed,   ///< a list; the SQL query filters out rows that the caller may not see
-  kInside,   ///< the object is only known to the handler, which calls authorize() itself
+  /// The object is only known to the handler, which calls authorize() itself; a field names it in the audit
+  /// log.
+  kInside,
   kCluster,  ///< users, agents, settings; the field only names the object in the audit log
   kUser,     ///< an account: of the user itself or for cluster admins
   kToken,    ///< an access token: of its owner or for cluster admins
@@ -63,7 +65,7 @@ enum class Target {
 };
 
 /// One condition of a method. `field` is the request field that holds the id of the object; it may be
-/// repeated. A dot selects a nested field: "user.username".
+/// repeated. A dot selects a nested field, of every element of a repeated one: "user.username".
 struct Rule {
   Action action = Action::kAdminister;
   Target target = Target::kCluster;
@@ -86,9 +88,6 @@ bool is_change(const Access& access);
 /// Returns the ids in the field of the rule as text: "7", a uuid, a name. Empty when the request type has no
 /// such field.
 std::vector<std::string> object_ids(const Rule& rule, const google::protobuf::Message& request);
-/// Returns all objects of the request for the audit log, e.g. "experiment 7, project 2", cut to 256 bytes. ""
-/// when the request names none.
-std::string object_text(const Access& access, const google::protobuf::Message& request);
 /// Singular noun of an object, e.g. "experiment". "" for targets up to kCluster.
 std::string_view target_name(Target target);
 

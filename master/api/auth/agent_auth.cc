@@ -45,7 +45,9 @@ Status may_be_agent(const AgentPeer& peer) {
   if (peer.believed) return {};
   return fail(
       Code::kPermissionDenied,
-      "the agent's certificate has expired, or another authority issued it; join again with a new token");
+      "the agent's certificate has expired, or another authority issued it: store a new token of `det "
+      "join-token create` in the agent's join_token_file (DATA_DIR/join-token) and restart the agent; if the "
+      "authority has changed, remove DATA_DIR/tls of the agent first");
 }
 
 Result<AgentCaller> authorize_agent(const AgentPeer& peer, db::Pool& pool) {

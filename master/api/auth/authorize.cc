@@ -10,8 +10,8 @@
 #include "common/crypto/digest.h"
 #include "common/crypto/peer.h"
 #include "det/v1/tunnel.pb.h"
+#include "master/api/auth/audit_record.h"
 #include "master/api/auth/role_names.h"
-#include "master/db/accounts/audit.h"
 #include "master/db/queries/commands.h"
 
 namespace det::api {
@@ -341,31 +341,6 @@ Status roles_allow(const Access& access, const Caller& caller) {
   return {};
 }
 
-/// Names what a response describes: the first object with an id ("model version 3"), or its own id ("token
-/// 5").
-/// "" if it has none.
-std::string created_object(const google::protobuf::Message& response) {
-  const google::protobuf::Descriptor& type = *response.GetDescriptor();
-  for (int i = 0; i < type.field_count(); ++i) {
-    const google::protobuf::FieldDescriptor& field = *type.field(i);
-    std::string noun = field.name(), path = field.name();
-    if (field.is_repeated()) continue;
-    if (field.message_type() != nullptr) {
-      if (field.message_type()->FindFieldByName("id") == nullptr) continue;
-      path += ".id";
-    } else if (noun.ends_with("_id")) {
-      noun.resize(noun.size() - 3);
-    } else {
-      continue;
-    }
-    const std::vector<std::string> ids = object_ids({.field = path.c_str()}, response);
-    if (ids.empty() || ids[0].empty() || ids[0] == "0") continue;
-    std::replace(noun.begin(), noun.end(), '_', ' ');
-    return noun + " " + ids[0];
-  }
-  return "";
-}
-
 }  // namespace
 
 Status check_roles(std::string_view method, const Caller& caller, db::Pool& pool) {
@@ -403,33 +378,6 @@ Result<Caller> authorize(std::string_view method, Credentials credentials, Sessi
   TRY_ASSIGN(Caller caller, authenticate(method, std::move(credentials), sessions));
   TRY(check_rules(method, caller, request, sessions.pool()));
   return caller;
-}
-
-void audit(db::Pool& pool, const Caller& caller, std::string_view method,
-           const google::protobuf::Message* request, const Status& outcome,
-           const google::protobuf::Message* response) {
-  const Access* const entry = access(method);
-  if (!entry || !is_change(*entry)) return;
-  std::string object = request ? object_text(*entry, *request) : "";
-  const std::string created = response && outcome ? created_object(*response) : "";
-  if (!created.empty() && object.find(created) == object.npos)
-    object += (object.empty() ? "" : ", ") + created;
-  // The audit log shows "ExperimentService/KillExperiment".
-  constexpr std::string_view kPackage = "/det.v1.";
-  db::AuditRow row{.username = caller.user.name,
-                   .action = std::string(method.substr(method.starts_with(kPackage) ? kPackage.size() : 0)),
-                   .object = std::move(object),
-                   .outcome = outcome ? "OK" : std::string(code_name(outcome.error().code)),
-                   .address = caller.credentials.address};
-  // Ids start at 1. An audit row of an unknown user has no user id.
-  if (caller.user.id.value != 0) row.user = caller.user.id;
-  log::info("audit", {{"user", row.username},
-                      {"action", row.action},
-                      {"object", row.object},
-                      {"outcome", row.outcome},
-                      {"address", row.address}});
-  if (auto kept = db::add_audit(pool, row); !kept)
-    log::error("audit log could not be written", {{"action", row.action}, {"error", kept.error().message}});
 }
 
 std::string token_hash(std::string_view token) { return sha256_hex(token); }

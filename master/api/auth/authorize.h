@@ -90,14 +90,6 @@ Status check_rules(std::string_view method, const Caller& caller, const google::
 Result<Caller> authorize(std::string_view method, Credentials credentials, Sessions& sessions,
                          const google::protobuf::Message* request = nullptr);
 
-/// Records the outcome of a change in the audit log (the table and the master's log). Does nothing for reads.
-/// Must not be called for unauthenticated callers: they could fill the table.
-/// The row names the objects of `request` and what the call has created according to `response`; either may
-/// be null.
-void audit(db::Pool& pool, const Caller& caller, std::string_view method,
-           const google::protobuf::Message* request, const Status& outcome,
-           const google::protobuf::Message* response = nullptr);
-
 /// Token of a task's owner, from the token of one of its allocations.
 std::string task_user_token(const AllocationId& allocation, std::string_view token);
 /// The form in which tokens are stored: SHA-256 in hex.

@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "det/v1/master.methods.h"
+#include "master/api/auth/audit_record.h"
 #include "master/api/convert/convert.h"
 
 namespace det::api {

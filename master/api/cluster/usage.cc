@@ -10,8 +10,8 @@
 namespace det::api {
 namespace {
 
-// A little more than ten years.
-constexpr int kMaxUsageDays = 3700;
+// A little more than ten years in months, and than three years in days.
+constexpr int kMaxUsageDays = 3700, kMaxDailyUsageDays = 1100;
 
 int digits(const std::string& text, std::size_t at, std::size_t count) {
   int value = 0;
@@ -94,8 +94,11 @@ Status UsageService::ResourceAllocationAggregated(const Caller& caller,
   TRY_ASSIGN(const auto last, read_date("end_date", request.end_date()));
   if (last < first) return fail(Code::kInvalidArgument, "end_date: is before start_date");
   if ((last - first).count() > kMaxUsageDays)
-    return fail(Code::kInvalidArgument, "at most ten years at once");
+    return fail(Code::kInvalidArgument, "end_date: at most ten years at once");
   const bool monthly = request.period() == v1::RESOURCE_ALLOCATION_AGGREGATION_PERIOD_MONTHLY;
+  if (!monthly && (last - first).count() >= kMaxDailyUsageDays)
+    return fail(Code::kInvalidArgument, "end_date: at most " + std::to_string(kMaxDailyUsageDays) +
+                                            " days at once; ask for months or for less time");
   TRY_ASSIGN(const auto periods, db::usage_periods(context_.pool, request.start_date(), request.end_date(),
                                                    monthly, caller.grants.visible()));
   for (const db::UsagePeriod& period : periods) {

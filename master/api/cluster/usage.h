@@ -14,7 +14,8 @@ class UsageService final : public Service {
   /// range; live allocations count until now. Errors: kInvalidArgument.
   Status ResourceAllocationRaw(const Caller& caller, const v1::ResourceAllocationRawRequest& request,
                                v1::ResourceAllocationRawResponse* response);
-  /// Sums slot-seconds by day or month (UTC) over at most ten years. Errors: kInvalidArgument.
+  /// Sums slot-seconds by day (UTC, at most 1,100) or month (over at most ten years). Errors:
+  /// kInvalidArgument.
   Status ResourceAllocationAggregated(const Caller& caller,
                                       const v1::ResourceAllocationAggregatedRequest& request,
                                       v1::ResourceAllocationAggregatedResponse* response);

@@ -158,6 +158,12 @@ db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise) {
           .descending = order == v1::ORDER_BY_DESC};
 }
 
+db::Window to_bounded_window(int offset, int limit, v1::OrderBy order) {
+  db::Window window = to_window(offset, limit, order, kMaxListRows);
+  if (window.limit == -1 || window.limit > kMaxListRows) window.limit = kMaxListRows;
+  return window;
+}
+
 void to_proto(const db::User& user, v1::User* out) {
   out->set_id(static_cast<int>(user.id.value));
   out->set_username(user.name);

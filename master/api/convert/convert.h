@@ -105,6 +105,10 @@ void to_pagination(const db::Page<T>& page, const db::Window& window, v1::Pagina
 }
 /// `otherwise` replaces a `limit` of 0. -1 means no limit, -2 only the total.
 db::Window to_window(int offset, int limit, v1::OrderBy order, int otherwise);
+/// Rows of one page of a list that may be very long.
+inline constexpr int kMaxListRows = 10'000;
+/// to_window() with at most kMaxListRows. The pagination of the response shows whether there are more.
+db::Window to_bounded_window(int offset, int limit, v1::OrderBy order);
 
 // ---- agents
 /// Errors: kInvalidArgument without an id or a valid state.

@@ -126,9 +126,9 @@ CheckpointService::CheckpointService(const Context& context)
   unary(v1::CheckpointService::ReportCheckpoint, &CheckpointService::ReportCheckpoint);
   unary(v1::CheckpointService::PatchCheckpoints, &CheckpointService::PatchCheckpoints);
   unary(v1::CheckpointService::DeleteCheckpoints, &CheckpointService::DeleteCheckpoints,
-        context_.pools.outward);
+        context_.pools.removal);
   unary(v1::CheckpointService::CheckpointsRemoveFiles, &CheckpointService::CheckpointsRemoveFiles,
-        context_.pools.outward);
+        context_.pools.removal);
   unary(v1::CheckpointService::PostCheckpointMetadata, &CheckpointService::PostCheckpointMetadata);
 }
 

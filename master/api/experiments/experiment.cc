@@ -125,9 +125,9 @@ ExperimentService::ExperimentService(const Context& context)
   unary(v1::ExperimentService::ArchiveExperiment, &ExperimentService::ArchiveExperiment);
   unary(v1::ExperimentService::UnarchiveExperiment, &ExperimentService::UnarchiveExperiment);
   unary(v1::ExperimentService::DeleteExperiment, &ExperimentService::DeleteExperiment,
-        context_.pools.outward);
+        context_.pools.removal);
   unary(v1::ExperimentService::DeleteTensorboardFiles, &ExperimentService::DeleteTensorboardFiles,
-        context_.pools.outward);
+        context_.pools.removal);
   unary(v1::ExperimentService::PutExperimentLabel, &ExperimentService::PutExperimentLabel);
   unary(v1::ExperimentService::DeleteExperimentLabel, &ExperimentService::DeleteExperimentLabel);
   unary(v1::ExperimentService::GetExperimentLabels, &ExperimentService::GetExperimentLabels);
@@ -143,7 +143,7 @@ ExperimentService::ExperimentService(const Context& context)
   unary(v1::ExperimentService::UnarchiveExperiments, &ExperimentService::UnarchiveExperiments,
         context_.pools.bulk);
   unary(v1::ExperimentService::DeleteExperiments, &ExperimentService::DeleteExperiments,
-        context_.pools.outward);
+        context_.pools.removal);
   unary(v1::ExperimentService::GetExperimentValidationHistory,
         &ExperimentService::GetExperimentValidationHistory);
   unary(v1::ExperimentService::GetBestSearcherValidationMetric,

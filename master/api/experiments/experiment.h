@@ -4,6 +4,7 @@
 
 #include "det/v1/experiment.pb.h"
 #include "master/api/service.h"
+#include "master/db/queries/deletions.h"
 
 namespace det::api {
 
@@ -158,8 +159,11 @@ Status move_experiments(const Context& context, const std::vector<std::int64_t>&
 Status delete_experiment(const Context& context, const Caller& caller, ExperimentId id);
 
 /// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the
-/// core and the storages. A repeat after a failure finishes the rest. Errors: kNotFound; kFailedPrecondition
-/// (it has not ended, has registered checkpoints, or its storage cannot be reached).
-Status remove_experiment(const Context& context, ExperimentId id);
+/// core and the storages. A repeat after a failure finishes the rest. `within`: the project or workspace that
+/// is deleted as a whole. Errors: kNotFound; kFailedPrecondition (it has not ended, has registered
+/// checkpoints, an unfinished experiment outside of `within` starts from one, or its storage cannot be
+/// reached).
+Status remove_experiment(const Context& context, ExperimentId id,
+                         const std::optional<db::Container>& within = std::nullopt);
 
 }  // namespace det::api

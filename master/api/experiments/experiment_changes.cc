@@ -100,6 +100,9 @@ constexpr std::string_view kChangeable[] = {"hyperparameters",
                                             "min_validation_period",
                                             "min_checkpoint_period"};
 
+/// Parts of kChangeable that choose the program of the trials or have secrets.
+constexpr const char* kOfOwner[] = {"entrypoint", "environment", "data.secrets"};
+
 /// What an override changes: totals of the searcher, all together and each alone with its place in the file,
 /// and sections of the configuration.
 struct Totals {
@@ -162,6 +165,22 @@ Result<Totals> totals_of(const std::string& override_config, bool single) {
   }
   if (!others.empty()) return fail(std::move(others));
   return totals;
+}
+
+/// Refuses kOfOwner to other users than the owner and cluster admins: the trials have the secrets
+/// and the user token of the owner. Errors: kPermissionDenied.
+Status check_sections(const Caller& caller, const db::ExperimentDetail& row, const Json& sections,
+                      db::Pool& pool) {
+  if (caller.user.id == row.owner) return {};
+  if (authorize(caller, Action::kAdminister, Target::kCluster, {}, pool)) return {};
+  for (const char* const name : kOfOwner) {
+    if (find_path(sections, name) == nullptr) continue;
+    return fail(Code::kPermissionDenied,
+                std::string(name) + ": only user " + row.username + ", the owner of experiment " +
+                    std::to_string(row.id.value) +
+                    ", or an administrator of the cluster may change it; fork the experiment instead");
+  }
+  return {};
 }
 
 /// Puts `over` above `below`: maps are joined, other values replaced.
@@ -264,14 +283,36 @@ static Result<db::ExperimentDetail> get_ended(const Context& context, Experiment
                                              "; cancel or kill it first");
 }
 
-Status remove_experiment(const Context& context, ExperimentId id) {
+/// Checks that no unfinished experiment outside of `within` starts from a checkpoint of an experiment.
+/// Errors: kFailedPrecondition.
+static Status check_starts(const Context& context, ExperimentId id,
+                           const std::optional<db::Container>& within) {
+  TRY_ASSIGN(const auto other, db::started_from(context.pool, id, within));
+  if (!other) return {};
+  return fail(Code::kFailedPrecondition, "experiment " + std::to_string(other->value) +
+                                             " has not ended and starts from a checkpoint of experiment " +
+                                             std::to_string(id.value) +
+                                             "; wait for its end or kill it first");
+}
+
+Status remove_experiment(const Context& context, ExperimentId id,
+                         const std::optional<db::Container>& within) {
   TRY_ASSIGN(const auto row, get_ended(context, id));
   TRY_ASSIGN(const auto registered, db::registered(context.pool, id));
   TRY(db::check_unregistered(registered));
+  TRY(check_starts(context, id, within));
   // After this the core refuses to continue the experiment while its files are removed.
-  TRY(context.loop.ask(core::BarExperiment{.experiment = id}));
-  TRY(context.collector->remove_all(id));
-  TRY(db::delete_experiment(context.pool, id));
+  core::BarExperiment bar{.experiment = id};
+  TRY(context.loop.ask(bar));
+  Status done = context.collector->remove_all(id);
+  if (done) done = db::delete_experiment(context.pool, id);
+  if (!done) {
+    // An experiment that may be gone stays barred.
+    const bool stays = done.error().code != Code::kNotFound && done.error().code != Code::kUnknown;
+    bar.barred = false;
+    if (stays) (void)context.loop.submit(std::move(bar));
+    return done;
+  }
   announce_edit(context, id);
   TRY(context.loop.ask(core::ExperimentDeleted{.experiment = id, .request_id = row.request}));
   return {};
@@ -345,6 +386,7 @@ Status ExperimentService::ContinueExperiment(const Caller& caller,
   const ExperimentId id(request.id());
   TRY_ASSIGN(const auto row, db::get_experiment(context_.pool, id));
   TRY_ASSIGN(const Totals totals, totals_of(request.override_config(), row.searcher_name == "single"));
+  TRY(check_sections(caller, row, totals.sections, context_.pool));
   std::optional<searcher::Extended> more;
   if (!totals.wishes.empty()) more = totals.all;
   if (!core::is_terminal(row.state)) {

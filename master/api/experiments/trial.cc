@@ -167,9 +167,10 @@ Status TrialService::GetTrialWorkloads(const Caller&, const v1::GetTrialWorkload
   using Filter = v1::GetTrialWorkloadsRequest;
   const TrialId id(request.trial_id());
   TRY(db::get_trial(context_.pool, id));
-  db::WorkloadFilter filter{.trial = id,
-                            .deleted_checkpoints = !request.remove_deleted_checkpoints(),
-                            .window = to_window(request.offset(), request.limit(), request.order_by(), -1)};
+  db::WorkloadFilter filter{
+      .trial = id,
+      .deleted_checkpoints = !request.remove_deleted_checkpoints(),
+      .window = to_bounded_window(request.offset(), request.limit(), request.order_by())};
   const std::string group = group_of(request.metric_type(), request.group());
   switch (request.filter()) {
     // No metric groups: checkpoints only.

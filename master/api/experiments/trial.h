@@ -21,10 +21,11 @@ class TrialService final : public Service {
   /// kNotFound.
   Status GetTrialByExternalID(const Caller& caller, const v1::GetTrialByExternalIDRequest& request,
                               v1::GetTrialResponse* response);
-  /// Lists training reports, validations and checkpoints in order of steps, paged. Errors: kNotFound.
+  /// Lists training reports, validations and checkpoints in order of steps, paged: at most 10,000. Errors:
+  /// kNotFound.
   Status GetTrialWorkloads(const Caller& caller, const v1::GetTrialWorkloadsRequest& request,
                            v1::GetTrialWorkloadsResponse* response);
-  /// Lists the checkpoints of a trial, paged. Errors: kNotFound.
+  /// Lists the checkpoints of a trial, paged: at most 10,000. Errors: kNotFound.
   Status GetTrialCheckpoints(const Caller& caller, const v1::GetTrialCheckpointsRequest& request,
                              v1::GetTrialCheckpointsResponse* response);
   /// Kills a trial. Idempotent, also after its end. Errors: kNotFound.
@@ -104,12 +105,12 @@ std::vector<std::string> checkpoint_states(const google::protobuf::RepeatedField
 /// Sort key of a checkpoint list. A `metric` takes precedence.
 db::CheckpointSort checkpoint_sort(v1::Checkpoint::SortBy sort, const std::string& metric);
 /// Answers a request for the checkpoints of one experiment. `filter` names the experiment or a trial of it,
-/// `config_json` is the experiment's stored configuration. Blocks on the database.
+/// `config_json` is the experiment's stored configuration. At most 10,000 a page. Blocks on the database.
 template <typename Request, typename Response>
 Status answer_checkpoints(db::Pool& pool, db::CheckpointFilter filter, const std::string& config_json,
                           const Request& request, Response* response) {
   filter.states = checkpoint_states(request.states());
-  filter.window = to_window(request.offset(), request.limit(), request.order_by(), -1);
+  filter.window = to_bounded_window(request.offset(), request.limit(), request.order_by());
   filter.sort = checkpoint_sort(request.sort_by_attr(), request.sort_by_metric());
   filter.metric = request.sort_by_metric();
   TRY_ASSIGN(const auto page, db::list_checkpoints(pool, filter));

@@ -160,18 +160,18 @@ Status TrialService::take(const Caller& caller, const v1::TrialMetrics& metrics,
   TRY_ASSIGN(const auto keys, check_metrics(report));
   TRY(count_metrics(context_, reporter, keys));
   const WallTime time = metrics.has_report_time() ? from_proto(metrics.report_time()) : wall_now();
-  if (group == "validation") {
-    const auto reported = context_.loop.ask(
+  // A validation that a user adds is stored without an effect on the search: the core drops validations of
+  // the trial that are not beyond the newest one.
+  if (group == "validation" && !added) {
+    TRY(context_.loop.ask(
         core::ReportValidation{.trial = reporter.trial,
                                .run = reporter.run,
                                .steps_completed = report.steps_completed(),
                                .metrics = report.metrics(),
                                .searcher_metric = metric_value(report.metrics(), reporter.metric),
                                .searcher_time = metric_value(report.metrics(), reporter.time),
-                               .reported = time});
-    // Metrics that a user adds while the trial does not run are stored without an effect on the search.
-    if (reported || !added || reported.error().code != Code::kAborted)
-      return reported ? Status() : tl::unexpected(reported.error());
+                               .reported = time}));
+    return {};
   }
   TRY(store_rows(context_, reporter, report, time));
   ++context_.calls->metric_reports;

@@ -81,6 +81,8 @@ class AgentLink final : public BidiStream<v1::AgentMessage, v1::AgentCommand>,
         heard_(mono_now()) {}
 
   const AgentId& agent() const { return agent_; }
+  /// True once the core has accepted the session.
+  bool live() const { return live_; }
 
   /// Closes the link if its certificate or token has been revoked or has expired. The lookup runs on a
   /// worker.
@@ -369,9 +371,10 @@ void AgentService::forget(core::AllocationForgotten command) {
 }
 
 std::pair<std::uint64_t, std::shared_ptr<AgentLink>> AgentService::link_of(const AgentId& agent) const {
-  for (const auto& [session, weak] : links_) {
-    auto link = weak.lock();
-    if (link && link->agent() == agent) return {session, std::move(link)};
+  // After a silent reconnect the older link is still open for up to three heartbeats.
+  for (auto at = links_.rbegin(); at != links_.rend(); ++at) {
+    auto link = at->second.lock();
+    if (link && link->live() && link->agent() == agent) return {at->first, std::move(link)};
   }
   return {};
 }

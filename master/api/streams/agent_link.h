@@ -60,7 +60,7 @@ class AgentService final : public Service {
   std::map<std::uint64_t, std::weak_ptr<AgentLink>> links_;  ///< by session
   std::uint64_t next_session_ = 1;
   StorageCalls storage_calls_{context_.edge};
-  /// Returns session 0 and null when the agent has no link.
+  /// Returns the newest live link of an agent. Session 0 and null when it has none.
   std::pair<std::uint64_t, std::shared_ptr<AgentLink>> link_of(const AgentId& agent) const;
   Tunnels tunnels_;
   bool closed_ = false;

@@ -10,6 +10,7 @@
 #include "common/archive/archive.h"
 #include "det/v1/command.pb.h"
 #include "det/v1/experiment.pb.h"
+#include "master/api/auth/audit_record.h"
 #include "master/api/auth/authorize.h"
 #include "master/api/context.h"
 #include "master/api/status.h"

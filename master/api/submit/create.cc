@@ -48,8 +48,15 @@ std::vector<std::string> paths_of(const CodeArchive& archive) {
 
 Result<expconf::Document> template_of(const Context& context, const Caller& caller, const std::string& name) {
   auto found = db::get_template(context.pool, name);
-  if (found && caller.grants.in(found->workspace) >= db::Role::kViewer)
+  const db::Role role = found ? caller.grants.in(found->workspace) : db::Role::kNone;
+  if (role >= db::Role::kViewer) {
+    // Viewers read templates with masked secrets. A program of their own could print them.
+    if (role < db::Role::kEditorRestricted && masked_yaml(found->text) != found->text)
+      return fail(Code::kPermissionDenied, "access denied: template \"" + name +
+                                               "\" has secrets, and you have no role in workspace " +
+                                               std::to_string(found->workspace) + " that allows their use");
     return expconf::Document{"template \"" + name + "\"", std::move(found->text)};
+  }
   if (!found && found.error().code != Code::kNotFound) return tl::unexpected(found.error());
   // Only names that the caller may see are suggested.
   TRY_ASSIGN(const auto all, db::list_templates(context.pool, {.visible = caller.grants.visible()}));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/secret.h"
 #include "common/expconf/secrets.h"
 #include "common/yaml/yaml.h"
 
@@ -9,7 +10,7 @@ namespace det::api {
 namespace {
 
 bool mask(Json& value) {
-  value = kMask;
+  value = kSecretMask;
   return true;
 }
 

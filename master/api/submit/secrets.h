@@ -7,9 +7,6 @@
 
 namespace det::api {
 
-/// Replaces a secret value.
-inline constexpr const char* kMask = "****";
-
 /// Masks the master's settings, including task_container_defaults.
 void mask_master_config(Json& config);
 /// Masks an experiment or command configuration. Returns whether anything was masked.

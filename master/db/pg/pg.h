@@ -45,6 +45,10 @@ struct ConnectOptions {
   Duration statement_timeout{0};  ///< Millisecond resolution; 0: none.
 };
 
+/// Ends ConnectOptions::statement_timeout for the rest of a transaction, for statements that change many
+/// rows.
+inline constexpr const char* kNoTimeout = "SET LOCAL statement_timeout = 0";
+
 /// A bytea parameter; string types are text parameters. Does not own its bytes.
 struct Bytes {
   std::string_view value;

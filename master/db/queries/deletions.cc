@@ -36,6 +36,7 @@ Status delete_commands(Connection& connection, std::int64_t workspace) {
       "DELETE FROM task_logs l USING commands c WHERE c.id = ANY ($1) AND l.task_id = c.task_id",
       "DELETE FROM log_positions p USING allocations a WHERE a.command_id = ANY ($1)"
       " AND p.allocation_id = a.id",
+      "DELETE FROM webhook_matches m USING commands c WHERE c.id = ANY ($1) AND m.task_id = c.task_id",
       "DELETE FROM allocations WHERE command_id = ANY ($1)",
       "DELETE FROM commands WHERE id = ANY ($1)",
   };
@@ -69,6 +70,27 @@ Result<Contents> contents_of(Pool& pool, const Container& container) {
              pool.query("SELECT count(*) FROM models WHERE workspace_id = $1", container.id));
   contents.models = models[0].next<std::int64_t>();
   return contents;
+}
+
+Result<std::optional<ExperimentId>> started_from(Pool& pool, ExperimentId id,
+                                                 const std::optional<Container>& within) {
+  std::optional<std::int64_t> project, workspace;
+  if (within) (within->kind == Kind::kProject ? project : workspace) = within->id;
+  // The sources are those of start_checkpoints().
+  TRY_ASSIGN(
+      const Rows rows,
+      pool.query(
+          "SELECT e.id FROM experiments e JOIN projects p ON p.id = e.project_id"
+          " LEFT JOIN trials s ON s.id = (e.config->'searcher'->>'source_trial_id')::bigint"
+          " JOIN checkpoints c ON c.uuid ="
+          " coalesce(e.config->'searcher'->>'source_checkpoint_uuid', s.latest_checkpoint)"
+          " JOIN trials t ON t.id = c.trial_id"
+          " WHERE e.state NOT IN ('COMPLETED', 'CANCELED', 'ERROR') AND t.experiment_id = $1 AND e.id <> $1"
+          " AND c.state <> 'DELETED' AND ($2::bigint IS NULL OR p.id <> $2)"
+          " AND ($3::bigint IS NULL OR p.workspace_id <> $3) ORDER BY e.id LIMIT 1",
+          id, project, workspace));
+  if (rows.empty()) return std::optional<ExperimentId>();
+  return std::optional(rows[0].next<ExperimentId>());
 }
 
 Status begin_deletion(Pool& pool, const Container& container) {
@@ -111,8 +133,14 @@ Result<std::vector<std::int64_t>> projects_in(Pool& pool, const Container& conta
 Status delete_container(Pool& pool, const Container& container, const std::vector<std::int64_t>& projects) {
   const std::string name = container_name(container);
   Status done = pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(connection.script(kNoTimeout));
     if (container.kind == Kind::kWorkspace) {
       TRY(delete_commands(connection, container.id));
+      // The webhooks go with the workspace, by a foreign key.
+      TRY(connection.query(
+          "DELETE FROM webhook_matches m USING webhook_triggers t JOIN webhooks w ON w.id = t.webhook_id"
+          " WHERE w.workspace_id = $1 AND m.trigger_id = t.id",
+          container.id));
       TRY(connection.query("DELETE FROM templates WHERE workspace_id = $1", container.id));
       // A project that has moved here meanwhile keeps the workspace: submissions into it are still taken.
       TRY(connection.query("DELETE FROM projects WHERE workspace_id = $1 AND id = ANY ($2)", container.id,

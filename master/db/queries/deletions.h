@@ -24,6 +24,11 @@ struct Contents {
 /// Returns the contents. A missing container has none.
 Result<Contents> contents_of(Pool& pool, const Container& container);
 
+/// Returns an unfinished experiment that starts from a checkpoint of an experiment, if there is one. Those
+/// inside `within` do not count: they are deleted, too.
+Result<std::optional<ExperimentId>> started_from(Pool& pool, ExperimentId id,
+                                                 const std::optional<Container>& within = std::nullopt);
+
 /// Marks a deletion as in progress. Idempotent; replaces an earlier failure. Errors: kNotFound.
 Status begin_deletion(Pool& pool, const Container& container);
 /// Ends a deletion with the reason of its failure. A missing container is ignored.

@@ -276,6 +276,7 @@ Result<std::vector<std::string>> list_labels(Pool& pool, std::optional<std::int6
 
 Status delete_experiment(Pool& pool, ExperimentId id) {
   return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(connection.script(kNoTimeout));
     TRY(lock_ended(connection, id, "deleted"));
     TRY(lock_checkpoints_of(connection, id));
     // The highest ids survive the deletion, so that a restarted master does not reuse them.
@@ -289,6 +290,7 @@ Status delete_experiment(Pool& pool, ExperimentId id) {
         " FROM experiments e JOIN trials t ON t.experiment_id = e.id"
         " JOIN allocations a ON a.trial_id = t.id WHERE e.id = $1 AND a.slots > 0 AND a.ended IS NOT NULL",
         "DELETE FROM task_logs l USING trials t WHERE t.experiment_id = $1 AND l.task_id = t.task_id",
+        "DELETE FROM webhook_matches m USING trials t WHERE t.experiment_id = $1 AND m.task_id = t.task_id",
         "DELETE FROM log_positions p USING allocations a, trials t WHERE t.experiment_id = $1 AND a.trial_id "
         "= t.id"
         " AND p.allocation_id = a.id",

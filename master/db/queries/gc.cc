@@ -209,6 +209,18 @@ Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids) {
   });
 }
 
+Result<std::optional<Marked>> storage_of(Pool& pool, ExperimentId id) {
+  TRY_ASSIGN(auto found, open_storages(marked_columns().read(pool.query(
+                             "SELECT '', e.id, e.config->'checkpoint_storage', coalesce((SELECT "
+                             "a.parts->0->>'agent' FROM trials t"
+                             " JOIN allocations a ON a.trial_id = t.id WHERE t.experiment_id = e.id"
+                             " ORDER BY a.started DESC LIMIT 1), '') FROM experiments e WHERE e.id = $1"
+                             " AND e.config->>'checkpoint_storage' IS NOT NULL",
+                             id))));
+  if (found.empty()) return std::optional<Marked>();
+  return std::optional(std::move(found.front()));
+}
+
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit) {
   // Grouped by the text of the storage; its newest experiment stands for all others.
   return open_storages(marked_columns().read(

@@ -72,6 +72,8 @@ Result<std::vector<Marked>> marked_of(Pool& pool, ExperimentId id);
 /// Records that the files are gone: marked checkpoints become DELETED. Idempotent.
 Status set_removed(Pool& pool, const std::vector<CheckpointId>& uuids);
 
+/// Returns the storage of an experiment as storages_in_use() does; nothing for an experiment without one.
+Result<std::optional<Marked>> storage_of(Pool& pool, ExperimentId id);
 /// Returns the storages that experiments write to, each once, the `limit` most recently used. `uuid` is empty
 /// and `experiment` is the newest one with this storage.
 Result<std::vector<Marked>> storages_in_use(Pool& pool, int limit);

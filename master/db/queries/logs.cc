@@ -79,32 +79,43 @@ Result<LogFields> log_fields(Pool& pool, const TaskId& task) {
   return out;
 }
 
+/// Deletes the logs of at most `limit` tasks. Returns how many.
+static Result<std::int64_t> forget_some(Pool& pool, std::int64_t days, std::int64_t limit) {
+  constexpr const char* kForget =
+      "WITH over AS (SELECT task_id, trial_id, command_id FROM"
+      " (SELECT t.task_id, t.id AS trial_id, NULL::bigint AS command_id, t.ended AS at,"
+      " coalesce(r.days, (e.config #>> '{retention_policy,log_retention_days}')::integer,"
+      " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id"
+      " LEFT JOIN log_retention r ON r.trial_id = t.id"
+      " WHERE t.ended IS NOT NULL UNION ALL"
+      " SELECT task_id, NULL, id, ended, $1::integer FROM commands WHERE ended IS NOT"
+      " NULL) AS task"
+      " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
+      " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
+      " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over)),"
+      // The numbers of the lines stay: a repeated line is still recognized.
+      " freed AS (UPDATE log_positions p SET bytes = 0 FROM over JOIN allocations a"
+      " ON a.trial_id = over.trial_id OR a.command_id = over.command_id"
+      " WHERE p.allocation_id = a.id)"
+      " SELECT count(*) FROM over";
+  std::int64_t found = 0;
+  const Status done = pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(connection.script(kNoTimeout));
+    TRY_ASSIGN(const Rows rows, connection.query(kForget, days, limit));
+    rows[0].into(found);
+    return {};
+  });
+  TRY(done);
+  return found;
+}
+
 Result<std::int64_t> forget_logs(Pool& pool, std::int64_t days) {
   // Tasks per transaction.
-  constexpr int kAtOnce = 100;
+  constexpr std::int64_t kAtOnce = 100;
   std::int64_t sum = 0;
   // Small batches keep the transactions short.
   for (;;) {
-    TRY_ASSIGN(const Rows rows,
-               pool.query("WITH over AS (SELECT task_id, trial_id, command_id FROM"
-                          " (SELECT t.task_id, t.id AS trial_id, NULL::bigint AS command_id, t.ended AS at,"
-                          " coalesce(r.days, (e.config #>> '{retention_policy,log_retention_days}')::integer,"
-                          " $1::integer) AS days FROM trials t JOIN experiments e ON e.id = t.experiment_id"
-                          " LEFT JOIN log_retention r ON r.trial_id = t.id"
-                          " WHERE t.ended IS NOT NULL UNION ALL"
-                          " SELECT task_id, NULL, id, ended, $1::integer FROM commands WHERE ended IS NOT"
-                          " NULL) AS task"
-                          " WHERE days >= 0 AND at < now() - make_interval(days => days) AND EXISTS"
-                          " (SELECT FROM task_logs l WHERE l.task_id = task.task_id) LIMIT $2),"
-                          " gone AS (DELETE FROM task_logs WHERE task_id IN (SELECT task_id FROM over)),"
-                          // The numbers of the lines stay: a repeated line is still recognized.
-                          " freed AS (UPDATE log_positions p SET bytes = 0 FROM over JOIN allocations a"
-                          " ON a.trial_id = over.trial_id OR a.command_id = over.command_id"
-                          " WHERE p.allocation_id = a.id)"
-                          " SELECT count(*) FROM over",
-                          days, kAtOnce));
-    std::int64_t found = 0;
-    rows[0].into(found);
+    TRY_ASSIGN(const std::int64_t found, forget_some(pool, days, kAtOnce));
     sum += found;
     if (found < kAtOnce) return sum;
   }
@@ -127,7 +138,8 @@ Status set_log_retention(Pool& pool, ExperimentId experiment, std::int64_t days)
 Result<std::optional<std::int64_t>> remaining_log_days(Pool& pool, TrialId trial, std::int64_t days) {
   // Rounded up, so that 0 days are left only when the log is deleted next.
   return value_of<std::optional<std::int64_t>>(
-      pool.query("SELECT CASE WHEN task.days < 0 THEN -1 ELSE greatest(0, ceil(extract(epoch FROM"
+      pool.query("SELECT CASE WHEN task.days < 0 THEN -1 WHEN task.ended IS NOT NULL THEN greatest(0, "
+                 "ceil(extract(epoch FROM"
                  "  task.ended + make_interval(days => task.days) - now()) / 86400))::bigint END"
                  " FROM (SELECT t.ended, coalesce(r.days,"
                  "  (e.config #>> '{retention_policy,log_retention_days}')::integer, $2::integer) AS days"

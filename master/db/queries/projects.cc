@@ -26,7 +26,9 @@ Columns<ProjectRow> make_project_columns(const char* notes) {
       column<&P::num_runs>("(SELECT count(*) FROM experiments e JOIN trials t ON t.experiment_id = e.id"
                            " WHERE e.project_id = o.id)"),
       column<&P::key>(kProjectKey), column<&P::notes>(notes),
-      column<&P::deletion>("coalesce(o.deletion, w.deletion)"));
+      // A deletion of the workspace in progress precedes an earlier failure of the project.
+      column<&P::deletion>("CASE WHEN w.deletion = '' THEN w.deletion"
+                           " ELSE coalesce(o.deletion, w.deletion) END"));
 }
 
 const Columns<ProjectRow>& project_columns() {

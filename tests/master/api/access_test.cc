@@ -465,17 +465,30 @@ TEST_CASE("changes and refusals are in the audit log, reads are not") {
         "ada UserService/PatchUser user 1 OK");
 }
 
-TEST_CASE("the audit log tells a check from a change") {
+TEST_CASE("the audit log names the objects of a call") {
   Lab lab;
-  (void)lab.call_as("admin", {"ExperimentService/ContinueExperiment", {}, "id: 1 validate_only: true"});
-  CHECK(lab.database.value("SELECT object FROM audit") == "experiment 1, check only");
+  const auto object_of = [&](const std::string& method, const std::string& request) {
+    (void)lab.call_as("admin", {method, {}, request});
+    return lab.database.value("SELECT object FROM audit ORDER BY id DESC LIMIT 1");
+  };
+  CHECK(object_of("ExperimentService/ContinueExperiment", "id: 1 validate_only: true") ==
+        "experiment 1, check only");
+  CHECK(object_of("ExperimentService/ArchiveExperiments", "experiment_ids: [1, 999]") == "1, 999 (refused)");
+  const std::string assignments =
+      "user_role_assignments { user_id: 1 role_assignment { role { role_id: 5 }"
+      " scope_workspace_id { value: 2 } } } group_role_assignments { group_id: 77"
+      " role_assignment { role { name: \"Viewer\" } } }";
+  CHECK(object_of("RoleService/AssignRoles", assignments) ==
+        "role Editor for user 1 in workspace 2, role Viewer for group 77");
+  std::string ids;
+  for (int id = 101; id <= 999; ++id) ids += "experiment_ids: " + std::to_string(id) + " ";
+  CHECK_THAT(object_of("ExperimentService/ArchiveExperiments", ids),
+             Catch::StartsWith("101 (refused), 102 (refused), ") && Catch::EndsWith(" more"));
 }
 
 TEST_CASE("the audit log names what a call has created") {
   Lab lab;
-  const Answer made =
-      lab.call_as("admin", {"ProjectService/PostProject", {}, R"(workspace_id: 2 name: "fresh")"});
-  INFO(made.text);
+  const auto made = lab.call_as("admin", {"ProjectService/PostProject", {}, "workspace_id: 2 name: 'fresh'"});
   REQUIRE(made.code == grpc::StatusCode::OK);
   (void)lab.call_as("admin", {"TokenService/PostAccessToken", {}, "user_id: 1"});
   const std::string project = lab.database.value("SELECT id::text FROM projects WHERE name = 'fresh'");

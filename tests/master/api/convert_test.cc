@@ -154,6 +154,15 @@ TEST_CASE("a page carries its start, end and total") {
   CHECK(out.total() == 12);
 }
 
+TEST_CASE("a long list has at most 10,000 rows a page") {
+  const auto limit = [](int asked) { return to_bounded_window(0, asked, v1::ORDER_BY_ASC).limit; };
+  CHECK(limit(0) == 10'000);
+  CHECK(limit(-1) == 10'000);
+  CHECK(limit(20'000) == 10'000);
+  CHECK(limit(7) == 7);
+  CHECK(limit(-2) == -2);  // only the total
+}
+
 TEST_CASE("an agent shows its slots and the allocations that hold them") {
   core::Agent agent{.id = AgentId("a1"),
                     .address = "127.0.0.1",

@@ -165,25 +165,44 @@ static void insert_trial(db::Pool& pool) {
       " VALUES (1, 1, 'r', 't', 1, '{}', 'ACTIVE', 0, 0, '', 0, 0, -1, -1, -1, false, 0, '', now())"));
 }
 
+/// Reports a validation of trial 1 over HTTP.
+static grpc::StatusCode report_validation(Bench& bench, const std::string& token, int steps) {
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + token);
+  v1::ReportTrialMetricsRequest request;
+  request.set_group("validation");
+  request.mutable_metrics()->set_trial_id(1);
+  request.mutable_metrics()->set_steps_completed(steps);
+  auto& fields = *request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
+  fields["loss"].set_number_value(3.3);
+  v1::ReportTrialMetricsResponse response;
+  return wire::call(bench.over_socket(), v1::TrialService::ReportTrialMetrics, context, request, response)
+      .error_code();
+}
+
+TEST_CASE("validations that another user adds to a running trial are stored, and those of the trial count") {
+  Outside outside;
+  outside.submit(true);
+  insert_trial(outside.bench.pool);
+  REQUIRE(outside.bench.pool.query("UPDATE trials SET run = 1"));
+  CHECK(report_validation(outside.bench, "another's token", 1'000'000) == grpc::StatusCode::OK);
+  CHECK(report_validation(outside.bench, "owner's token", 5) == grpc::StatusCode::OK);
+  CHECK(report_validation(outside.bench, "another's token", 3) == grpc::StatusCode::OK);
+  outside.bench.loop.inspect([&](const core::Core& core) {
+    const core::Trial& trial = core.trials().at(kTrial);
+    CHECK(trial.last_validation == 5);
+    CHECK(trial.steps_completed == 5);
+  });
+  CHECK(outside.database.value("SELECT string_agg(steps_completed::text, ',' ORDER BY steps_completed)"
+                               " FROM metrics") == "3,1000000");
+}
+
 TEST_CASE("users report for trials that they may edit, also for those that do not run") {
   Outside outside;
   outside.submit(false);
   insert_trial(outside.bench.pool);
   REQUIRE(outside.bench.pool.query("DELETE FROM grants WHERE user_id = $1", outside.other));
-  const auto report = [&](const std::string& token) {
-    grpc::ClientContext context;
-    context.AddMetadata("authorization", "Bearer " + token);
-    v1::ReportTrialMetricsRequest request;
-    request.set_group("validation");
-    request.mutable_metrics()->set_trial_id(1);
-    request.mutable_metrics()->set_steps_completed(10);
-    auto& fields = *request.mutable_metrics()->mutable_metrics()->mutable_avg_metrics()->mutable_fields();
-    fields["loss"].set_number_value(3.3);
-    v1::ReportTrialMetricsResponse response;
-    return wire::call(outside.bench.over_socket(), v1::TrialService::ReportTrialMetrics, context, request,
-                      response)
-        .error_code();
-  };
+  const auto report = [&](const std::string& token) { return report_validation(outside.bench, token, 10); };
   CHECK(report("another's token") == grpc::StatusCode::NOT_FOUND);
   CHECK(report("a token of nobody") == grpc::StatusCode::UNAUTHENTICATED);
   REQUIRE(outside.bench.pool.query("UPDATE users SET admin = (id = 1)"));

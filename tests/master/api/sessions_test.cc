@@ -1,5 +1,6 @@
 // The two bidirectional streams, agent link and harness session, from submission to the end of a trial.
 #include <catch2/catch.hpp>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "common/base/wait.h"
@@ -424,6 +425,30 @@ TEST_CASE("heartbeats are acknowledged, and a silent link is closed") {
         return !connected;
       },
       std::chrono::seconds(5)));
+}
+
+TEST_CASE("storage work goes to the newest link of an agent that has reconnected") {
+  Cluster cluster;
+  Bench& bench = cluster.bench;
+  bench.settings.heartbeat = std::chrono::seconds(20);
+  Agent older(bench), newer(bench);
+  older.hello("a1");
+  CHECK(older.next().has_welcome());
+  newer.hello("a1");
+  CHECK(newer.next().has_welcome());
+  auto done = std::async(std::launch::async, [&bench] {
+    return bench.server.storage_agents().ask(AgentId("a1"),
+                                             {.root = {"/tmp"}, .remove = {"x"}, .list = false});
+  });
+  const v1::AgentCommand command = newer.next();
+  REQUIRE(command.has_storage_work());
+  v1::AgentMessage message;
+  message.mutable_storage_done()->set_number(command.storage_work().number());
+  message.mutable_storage_done()->add_absent("x");
+  newer.stream->Write(message);
+  const auto result = done.get();
+  REQUIRE(result);
+  CHECK(result->absent == std::vector<std::string>{"x"});
 }
 
 TEST_CASE("when the master stops, both streams end with UNAVAILABLE") {

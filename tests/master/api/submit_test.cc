@@ -221,6 +221,28 @@ TEST_CASE("a template is checked when set, fills in defaults, and is reported wh
         grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_CASE("a template with secrets is for users who may edit in its workspace") {
+  Desk desk;
+  REQUIRE(desk.bench.pool.query("INSERT INTO workspaces (id, name, owner_id) VALUES (77, 'other', 1)"));
+  REQUIRE(
+      desk.bench.pool.query("INSERT INTO grants (user_id, role, workspace_id) SELECT id, 'VIEWER', 77 FROM "
+                            "users WHERE name = 'eve'"));
+  const std::string plain = "searcher: {name: single, metric: loss}\n";
+  const std::string secret =
+      plain + "checkpoint_storage: {type: s3, bucket: b, access_key: public, secret_key: private}\n";
+  for (const auto& [name, text] : {std::pair{"plain", plain}, {"secret", secret}})
+    REQUIRE(desk.bench.pool.query("INSERT INTO templates (name, text, workspace_id) VALUES ($1, $2, 77)",
+                                  std::string(name), text));
+  desk.token = "eve's token";
+  v1::CreateExperimentResponse none;
+  const grpc::Status refused = desk.create("name: x\n", &none, "secret");
+  CHECK(refused.error_code() == grpc::StatusCode::PERMISSION_DENIED);
+  CHECK_THAT(refused.error_message(), Catch::Contains("template \"secret\" has secrets"));
+  CHECK_THAT(desk.refused("name: x\n", "plain"), Catch::Contains("entrypoint"));
+  desk.token = "admin's token";
+  CHECK_THAT(desk.refused("name: x\n", "secret"), Catch::Contains("entrypoint"));
+}
+
 TEST_CASE("policies are set by admins and bind all users") {
   Desk desk;
   desk.token = "eve's token";

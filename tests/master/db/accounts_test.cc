@@ -397,6 +397,21 @@ TEST_CASE("the destination of an experiment is returned with its policies") {
   CHECK(by_name("vision", std::nullopt).deleting);
 }
 
+TEST_CASE("a project whose deletion failed shows the later deletion of its workspace") {
+  const Database database;
+  db::Pool pool(database.connect());
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  const std::int64_t vision = db::create_project(pool, lab, "vision", "", UserId(1)).value();
+  const db::Container project{db::Container::Kind::kProject, vision};
+  const db::Container workspace{db::Container::Kind::kWorkspace, lab};
+  REQUIRE(db::fail_deletion(pool, project, "no agent has the files"));
+  CHECK(db::get_project(pool, vision)->deletion == "no agent has the files");
+  REQUIRE(db::begin_deletion(pool, workspace));
+  CHECK(db::get_project(pool, vision)->deletion == "");
+  REQUIRE(db::fail_deletion(pool, workspace, "it has models"));
+  CHECK(db::get_project(pool, vision)->deletion == "no agent has the files");
+}
+
 TEST_CASE("equal contexts are stored once") {
   const Database database;
   db::Pool pool(database.connect());

@@ -174,7 +174,20 @@ TEST_CASE("a workspace is deleted with its ended commands, whose usage and ids r
   CHECK(db::contents_of(three.pool, first)->live_commands.size() == 2);
   CHECK(db::delete_container(three.pool, first, {}).error().code == Code::kFailedPrecondition);
   REQUIRE(three.pool.query("UPDATE allocations SET slots = 2, ended = started WHERE command_id = 3"));
+  REQUIRE(
+      three.pool.query("INSERT INTO webhooks (name, url, format, mode, workspace_id)"
+                       " VALUES ('hook', 'x', 'DEFAULT', 'WORKSPACE', 2)"));
+  REQUIRE(
+      three.pool.query("INSERT INTO webhook_triggers (webhook_id, kind, condition)"
+                       " SELECT id, 'TASK_LOG', 'x' FROM webhooks"));
+  // A match of the deleted command, one of a trigger of the workspace, and another one.
+  REQUIRE(
+      three.pool.query("INSERT INTO webhook_matches SELECT task_id, 99 FROM commands WHERE id = 3"
+                       " UNION ALL SELECT 'elsewhere', id FROM webhook_triggers"
+                       " UNION ALL SELECT 'elsewhere', 99"));
   REQUIRE(db::delete_container(three.pool, lab, {}));
+  CHECK(three.database.value("SELECT string_agg(task_id || ' ' || trigger_id, ',') FROM webhook_matches") ==
+        "elsewhere 99");
   CHECK(three.listed({}).size() == 2);
   CHECK(three.database.number("SELECT count(*) FROM past_usage WHERE workspace_id = 2 AND slots = 2") == 1);
   CHECK(three.database.number("SELECT last_command FROM cluster") == 3);

@@ -178,6 +178,21 @@ TEST_CASE("log retention follows the experiment's configuration, else the master
   CHECK(*db::forget_logs(pool, 0) == 0);
 }
 
+TEST_CASE("the remaining days of a log are known once its trial has ended") {
+  const Database database;
+  db::Pool pool(database.connect());
+  RunningStore store(open_store(database));
+  core::Trial trial = plain_trial();
+  store.write({core::PutExperiment{plain_experiment(), true}, core::PutTrial{trial}});
+  using Days = std::optional<std::int64_t>;
+  CHECK(db::remaining_log_days(pool, trial.id, 30).value() == Days());
+  CHECK(db::remaining_log_days(pool, trial.id, -1).value() == Days(-1));
+  trial.ended = WallTime{wall_now().micros - 86'400'000'000};
+  store.write({core::PutTrial{trial}});
+  CHECK(db::remaining_log_days(pool, trial.id, 30).value() == Days(29));
+  CHECK(db::remaining_log_days(pool, trial.id, 0).value() == Days(0));
+}
+
 TEST_CASE("a deleted log counts for no quota, and its lines are still recognized") {
   const Database database;
   db::Pool pool(database.connect());

@@ -7,8 +7,11 @@
 #include "common/base/queue.h"
 #include "master/db/queries/checkpoints.h"
 #include "master/db/queries/code_archives.h"
+#include "master/db/queries/deletions.h"
 #include "master/db/queries/experiments.h"
+#include "master/db/queries/logs.h"
 #include "master/db/queries/trials.h"
+#include "master/db/queries/workspaces.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 
@@ -293,6 +296,34 @@ TEST_CASE("checkpoints carry the metrics of their steps") {
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(2)})->rows.empty());
   CHECK(db::list_checkpoints(world.pool, {.trial = TrialId(1), .states = {"DELETED"}})->rows.empty());
   CHECK(db::list_checkpoints(world.pool, {}).error().code == Code::kInvalidArgument);
+}
+
+TEST_CASE("a pool ends long statements, but not those that delete an experiment, a workspace or logs") {
+  const Database database;
+  db::ConnectOptions limited = database.connect();
+  limited.statement_timeout = std::chrono::seconds(60);
+  db::Pool pool(limited);
+  core::Experiment experiment = plain_experiment();
+  core::Trial trial = plain_trial();
+  experiment.state = trial.state = core::State::kCompleted;
+  experiment.ended = trial.ended = WallTime{1};
+  const auto write = [&] {
+    RunningStore store(open_store(database));
+    store.write({core::PutExperiment{experiment, true}, core::PutTrial{trial},
+                 core::AppendTaskLog{trial.task, AllocationId("x.1"), "INFO", "line", WallTime{1}}});
+  };
+  write();
+  CHECK((*pool.query("SELECT current_setting('statement_timeout')"))[0].next<std::string>() == "1min");
+  REQUIRE(database.connection().script(
+      "CREATE FUNCTION check_limit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+      " IF current_setting('statement_timeout') <> '0' THEN RAISE 'limited'; END IF; RETURN NULL; END $$;"
+      "CREATE TRIGGER limit_logs BEFORE DELETE ON task_logs EXECUTE FUNCTION check_limit();"
+      "CREATE TRIGGER limit_places BEFORE DELETE ON workspaces EXECUTE FUNCTION check_limit()"));
+  CHECK_FALSE(pool.query("DELETE FROM task_logs"));
+  CHECK(db::forget_logs(pool, 1) == 1);
+  CHECK(db::delete_experiment(pool, ExperimentId(1)));
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  CHECK(db::delete_container(pool, {db::Container::Kind::kWorkspace, lab}, {}));
 }
 
 TEST_CASE("windows resolve offsets and limits at every edge") {

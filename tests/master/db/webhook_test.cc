@@ -5,6 +5,7 @@
 #include "common/base/queue.h"
 #include "master/db/ingest/bulk.h"
 #include "master/db/ingest/log_triggers.h"
+#include "master/db/queries/experiments.h"
 #include "master/db/queries/projects.h"
 #include "master/db/queries/webhooks.h"
 #include "master/db/queries/workspaces.h"
@@ -221,6 +222,18 @@ TEST_CASE("a line that matches exclude_node excludes its agent, once for each ag
   ship(bulk, 3, "Xid 79", task);
   CHECK(excluded ==
         std::vector{std::pair(TrialId(lab.database.number("SELECT id FROM trials")), AgentId("agent"))});
+}
+
+TEST_CASE("the matches of a deleted experiment are deleted") {
+  Lab lab;
+  lab.add({.triggers = {kLog}});
+  db::BulkWriter bulk({.connect = lab.database.connect()});
+  ship(bulk, 1, "exit code 7", lab.database.value("SELECT task_id FROM trials"));
+  ship(bulk, 1, "exit code 7", "other");
+  CHECK(lab.database.number("SELECT count(*) FROM webhook_matches") == 2);
+  lab.become("COMPLETED");
+  REQUIRE(db::delete_experiment(lab.pool, ExperimentId(1)));
+  CHECK(lab.database.value("SELECT string_agg(task_id, ',') FROM webhook_matches") == "other");
 }
 
 TEST_CASE("log triggers that are added or removed while lines arrive take effect with the next line") {

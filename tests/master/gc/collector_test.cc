@@ -10,6 +10,7 @@
 #include "common/base/json.h"
 #include "common/storage/bucket_checkpoints.h"
 #include "master/db/queries/cluster.h"
+#include "master/db/queries/deletions.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
 #include "tests/storage/store.h"
@@ -186,8 +187,14 @@ TEST_CASE("the source checkpoint of an active experiment is kept") {
   world.store.write({core::PutExperiment{fork, true}});
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK(world.there(1));
+  CHECK(db::started_from(world.pool, ExperimentId(1)).value() == ExperimentId(2));
+  for (const auto kind : {db::Container::Kind::kProject, db::Container::Kind::kWorkspace}) {
+    CHECK(db::started_from(world.pool, ExperimentId(1), db::Container{kind, 1}).value() == std::nullopt);
+    CHECK(db::started_from(world.pool, ExperimentId(1), db::Container{kind, 9}).value() == ExperimentId(2));
+  }
   fork.state = core::State::kCanceled;
   world.store.write({core::PutExperiment{fork, false}});
+  CHECK(db::started_from(world.pool, ExperimentId(1)).value() == std::nullopt);
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK_FALSE(world.there(1));
 }
@@ -268,6 +275,16 @@ TEST_CASE("deleting an experiment removes its files") {
   CHECK_FALSE((world.there(1) || world.there(2)));
   CHECK_FALSE(path_exists(world.root + "/tensorboard/experiment_1"));
   CHECK(path_exists(world.root + "/tensorboard/experiment_12"));
+}
+
+TEST_CASE("deleting an experiment without checkpoints removes its TensorBoard files") {
+  World world("directory");
+  world.end();
+  const std::string far = world.place.path() + "/a1";
+  REQUIRE(::rename(world.root.c_str(), far.c_str()) == 0);
+  REQUIRE(make_directories(far + "/tensorboard/experiment_1/trial_1"));
+  REQUIRE(world.collector(world.agents({"a2", "a1"})).remove_all(ExperimentId(1)));
+  CHECK_FALSE(path_exists(far + "/tensorboard/experiment_1"));
 }
 
 TEST_CASE("unreported checkpoints are removed once they cannot be reported, and foreign files stay") {
