@@ -61,6 +61,9 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 86400)}d ${two(Math.floor((s % 86400) / 3600))}h`;
 }
 
+// The duration of something that has ended, with a decimal below ten seconds: "2.5s".
+export const lasted = (seconds: number): string => (seconds < 9.95 ? `${Math.max(0, seconds).toFixed(1)}s` : duration(seconds));
+
 // The duration of an estimate, without seconds from two minutes on: "11m".
 export const roughly = (seconds: number): string => (seconds >= 120 && seconds < 3570 ? `${Math.round(seconds / 60)}m` : duration(seconds));
 
@@ -87,7 +90,7 @@ export function span(
   nowMs: number,
 ): string {
   if (!start) return '';
-  return duration(((end ? Date.parse(end) : nowMs) - Date.parse(start)) / 1000);
+  return end ? lasted((Date.parse(end) - Date.parse(start)) / 1000) : duration((nowMs - Date.parse(start)) / 1000);
 }
 
 // "2026-11-21 02:30:05" in local time.

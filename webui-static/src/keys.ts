@@ -13,6 +13,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['g w', 'Workspaces'],
   ['g c', 'Cluster'],
   ['g u', 'Users'],
+  ['g h', 'Webhooks'],
   ['g s', 'Settings'],
   ['Ctrl K', 'Search or jump to a page, experiment, trial, model or action'],
   ['/', 'Filter the table'],
@@ -21,7 +22,7 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ['v', 'Show or hide the curves of the row'],
   ['p', 'Pin the row above the others, or take it back'],
   ['Enter', 'Open the row'],
-  ['?', 'This help'],
+  ['?', 'Show this list'],
 ];
 
 const PLACES: Record<string, string> = {
@@ -32,6 +33,7 @@ const PLACES: Record<string, string> = {
   w: paths.workspaces,
   c: paths.cluster,
   u: paths.users,
+  h: paths.webhooks,
   s: paths.settings,
 };
 

@@ -73,7 +73,21 @@ export const accounts = [
       await audit('role-remove');
       await save('Remove');
       await until(() => !document.querySelector('main').textContent.includes('Viewer'));
+      const post = async (path, data) => {
+        const answer = await page.request.post(`${cluster.url}/api/v1/${path}`, { data, headers: { 'X-Requested-With': 'det' } });
+        assert.equal(answer.status(), 200, await answer.text());
+        return answer.json();
+      };
+      const { group } = await post('groups', { name: 'readers', addUsers: [1] });
+      await post('roles/add-assignments', {
+        groupRoleAssignments: [{ groupId: group.groupId, roleAssignment: { role: { name: 'Viewer' }, scopeWorkspaceId: 2 } }],
+      });
+      await page.reload();
+      await untilText('Group readers');
       await audit('members');
+      await page.getByRole('button', { name: 'Remove Viewer from group readers' }).click();
+      await save('Remove');
+      await until(() => !document.querySelector('main').textContent.includes('readers'));
       assert.equal(await page.$('main img'), null);
     },
   ],

@@ -35,7 +35,7 @@ export const joining = [
           stdio: 'ignore',
         });
         await other.getByText('far-1').first().waitFor({ timeout: 20000 });
-        await other.getByText(/pool far · version /).waitFor({ timeout: 20000 });
+        await other.getByText(/pool\sfar · version\s/).waitFor({ timeout: 20000 });
         await other.getByRole('button', { name: 'Done' }).click();
         assert.ok(!(await other.content()).includes('det_j_'));
       } finally {

@@ -36,7 +36,7 @@ const experiments = [
       await press('Activate');
       await state('Running');
       await more();
-      await press('Cancel');
+      await press('Cancel experiment');
       await state('Canceled');
     },
   ],
@@ -46,12 +46,12 @@ const experiments = [
       const id = await started('running-search', (text) => text.replace('name: single', 'name: random\n  max_trials: 5\n  max_concurrent_trials: 2'));
       await open(`experiments/${id}`);
       await until(() => document.querySelector('.workbench-bar .found')?.textContent === '0 of 5 trials ended, 2 running, 3 to come');
-      await until(() => /^2 running: [\d.]+ batches\/s$/.test(document.querySelector('.key-note')?.textContent ?? ''));
+      await until(() => /^2 running: [\d.]+ batches\/s now$/.test(document.querySelector('.key-note')?.textContent ?? ''));
       // By its progress the program trains for 36,000 batches; a report of batches may be newer. The configuration has another length.
       await page.getByRole('columnheader', { name: /^Batches of ~3[5-9]k$/ }).waitFor();
       await audit('search-running');
       await more();
-      await press('Cancel');
+      await press('Cancel experiment');
       await state('Canceled');
       await until(() => document.querySelector('.workbench-bar .found')?.textContent === '2 trials');
     },
@@ -139,7 +139,7 @@ const registry = [
       // The master finds it by a part of its name.
       await page.keyboard.press('Control+k');
       await page.getByRole('combobox', { name: 'Search or jump to' }).fill('igit');
-      await page.getByRole('option', { name: 'digits Model' }).click();
+      await page.getByRole('option', { name: 'digits', exact: true }).click();
       await page.waitForURL('**/det/models/digits');
     },
   ],

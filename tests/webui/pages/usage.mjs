@@ -28,7 +28,7 @@ export const usage = [
            FROM experiments WHERE id = 1`);
       await open('cluster?tab=usage');
       await page.waitForSelector('figure[data-panel="usage"] rect.stack-1');
-      await until(() => /^4\d(\.\d+)? slot-hours/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
+      await until(() => /^4\d(\.\d+)? h$/.test(document.querySelector('.section-head strong')?.textContent ?? ''));
       assert.match((await holders())[0].join(), /^default,4\d(\.\d+)? h,/);
       assert.match(await page.textContent('.section-head.figures'), /Capacity recorded only since \d{1,2} [A-Z][a-z]{2} \d\d:\d\d; no utilization for this range/);
       await audit('usage');

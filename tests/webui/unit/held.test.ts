@@ -159,7 +159,7 @@ test('shares are whole percents with a sum of 100', () => {
 });
 
 test('slot time has the unit in which it can be read', () => {
-  assert.deepEqual([144072, 3600, 432, 60, 35.4, 0].map((seconds) => slotTime(seconds).join(' ')), ['40.02 h', '1 h', '7.2 min', '1 min', '35 s', '0 s']);
+  assert.deepEqual([144072, 3600, 432, 60, 35.4, 0].map(slotTime), ['40.02 h', '1 h', '7.2 min', '1 min', '35 s', '0 s']);
 });
 
 test('times on an axis are round', () => {

@@ -1,7 +1,7 @@
 // Times of a log as text, and round times of a timeline.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { axisTimes } from '../../../webui-static/src/charts/Timeline';
+import { axisTimes, keyOf } from '../../../webui-static/src/charts/Timeline';
 import { momentOf, rangeText } from '../../../webui-static/src/log/moments';
 
 // The tests hold in every time zone: local times are compared.
@@ -30,4 +30,12 @@ test('the times of an axis are round and few', () => {
   assert.deepEqual(axisTimes(191, 8), [0, 30, 60, 90, 120, 150, 180]);
   assert.deepEqual(axisTimes(0.9, 8), [0]);
   assert.ok(axisTimes(90 * 86400, 8).length <= 9 && axisTimes(5, 1).length <= 2);
+});
+
+test('the key of attempts has the states of the table', () => {
+  const ended = (exitKind: string) => ({ state: 'STATE_TERMINATED', endTime: '2020-01-01', exitKind });
+  const of = (...all: object[]) => keyOf(all as never[]);
+  assert.deepEqual(of(ended('OUT_OF_MEMORY')), [['bad', 'Out of memory']]);
+  assert.deepEqual(of({ state: 'STATE_RUNNING', endTime: null, exitKind: '' }, ended('FAILED'), ended('OUT_OF_MEMORY'), ended('FAILED'), ended('PREEMPTED')), [['busy', 'Running'], ['idle', 'Preempted'], ['bad', 'Failed · Out of memory']]);
+  assert.deepEqual(of(ended('FAILED'), ended('HUNG'), ended('LOST')), [['bad', 'Failed · Hung …']]);
 });

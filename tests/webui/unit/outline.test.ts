@@ -21,7 +21,7 @@ pilot det-1 is pending: Priority
   assert.equal(
     answer,
     'Too few slots are free; the next free ones on vm are kept for it. ' +
-      'It starts when trial 60 or command 7f ends, or now at priority 41 (preempts trial 67). ' +
+      'It starts when trial 60 or command 7f ends. It would start now at priority 41 (preempts trial 67). ' +
       'Estimate: in about 5 min, if runs take 10 min (median of 8 recent). Pilot det-1 is pending: Priority.',
   );
   assert.deepEqual(details, ['Trial 60 of experiment 14 has 1 slot on vm.', 'And 4 more.']);
@@ -57,7 +57,11 @@ test('an audited action is a sentence with its user, verb and object', () => {
   assert.equal(of('UserService/PostUser', 'ada, user 2'), 'admin created user 2 (ada)');
   assert.equal(of('UserService/PostUser', 'user ada', 'InvalidArgument'), 'admin tried to create user ada: invalid argument');
   assert.equal(of('CheckpointService/DeleteCheckpoints', 'checkpoint 1111'), 'admin deleted checkpoint 1111');
-  assert.equal(of('RbacService/AssignRoles', ''), 'admin assigned roles');
+  assert.equal(of('RoleService/AssignRoles', ''), 'admin assigned roles');
+  assert.equal(of('RoleService/AssignRoles', 'role Editor for group 2 in workspace 3'), 'admin assigned the role Editor for group 2 in workspace 3');
+  assert.equal(of('ExperimentService/KillExperiments', '3, 4 (refused)'), 'admin killed experiments 3, 4 (refused)');
+  assert.equal(of('JobService/UpdateJobQueue', 'job-4'), 'admin updated the job queue (job-4)');
+  assert.equal(of('WebhookService/DeleteWebhook', '2'), 'admin deleted webhook 2');
   assert.equal(of('ExperimentService/ContinueExperiment', 'experiment 4', 'InvalidArgument'), 'admin tried to continue experiment 4: invalid argument');
   assert.equal(lineText('audit user=ann action=AuthService/Login outcome=OK address=10.0.0.3'), 'ann signed in from 10.0.0.3');
 });

@@ -1,7 +1,7 @@
 // Breakdown of a trial's time, and its training speed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isAmount, leftByPace, paceText, partsOf, reportsOf, speeds, spentOf, systemRank, systemTitle, unitText } from '../../../webui-static/src/charts/spent';
+import { isAmount, leftByPace, paceText, partsOf, reportsOf, speeds, spentOf, systemRank, systemTitle, unitOf, unitText } from '../../../webui-static/src/charts/spent';
 import type { Allocation, MetricSeries } from '../../../webui-static/src/wire';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
@@ -23,14 +23,14 @@ const reports = (...all: [number, number][]) => all.map(([seconds, batches]) => 
 test('the pace of a trial is the median of its newest reports', () => {
   const series = (group: string, name: string, values: number[], milliseconds: number[]): MetricSeries => ({ trialId: 1, group, name, firstTime: at(0), batches: values.map(() => 10), values, milliseconds });
   const loss = series('training', 'loss', [3, 2, 1, 1], [0, 1000, 1000, 60_000]);
-  assert.equal(paceText([loss]), '10 batches/s');
+  assert.equal(paceText([loss]), '10 batches/s now');
   const cpu = series('cpu', 'cpu_util_simple', [30, 34, 90], [0, 1, 1]);
-  assert.equal(paceText([loss, cpu]), '10 batches/s · CPU 34%');
-  assert.equal(paceText([loss, cpu, series('gpu', 'gpu_util.0', [81, 82.4, 90], [0, 1, 1])]), '10 batches/s · GPU 82%');
-  assert.equal(paceText([series('training', 'loss', [3, 2, 1], [0, 5, 5])]), '2,000 batches/s');
+  assert.equal(paceText([loss, cpu]), '10 batches/s now · CPU 34%');
+  assert.equal(paceText([loss, cpu, series('gpu', 'gpu_util.0', [81, 82.4, 90], [0, 1, 1])]), '10 batches/s now · GPU 82%');
+  assert.equal(paceText([series('training', 'loss', [3, 2, 1], [0, 5, 5])]), '2,000 batches/s now');
   assert.equal(paceText([]), '');
   const two = [1, 2].map((trialId) => ({ ...loss, trialId }));
-  assert.equal(paceText([...two, cpu]), '20 batches/s · CPU 34%', 'the sum of two trials');
+  assert.equal(paceText([...two, cpu]), '20 batches/s now · CPU 34%', 'the sum of two trials');
 });
 
 test('the time left of a trial follows its newest pace, and pauses do not count', () => {
@@ -92,7 +92,9 @@ test('measurements of the machine have units', () => {
   assert.equal(unitText('gpu_util.0', 99.5), '99.5%');
   assert.equal(unitText('cpu_util_simple', 12.3456), '12.3%');
   assert.equal(unitText('gpu_power.0', 351.24), '351 W');
-  assert.equal(unitText('gpu_temperature.0', 61.7), '62 °C');
+  assert.equal(unitText('gpu_temperature.0', 61.7), '61.7 °C');
+  assert.deepEqual([0, 999, 2e9, 3e18].map((largest) => unitOf('memory_free', largest)), [[1, ' B'], [1, ' B'], [1e9, ' GB'], [1e15, ' PB']]);
+  assert.deepEqual([unitOf('disk_throughput_read', 1e6), unitOf('gpu_power.0', 400), unitOf('loss', 2)], [[1e6, ' MB/s'], [1, ' W'], undefined]);
   assert.equal(unitText('disk_iops', 7), undefined);
   const titles = { 'gpu_util.0': 'GPU 0 use', 'gpu_free_memory.12': 'GPU 12 free memory', 'gpu_power.1': 'GPU 1 power', 'gpu_temperature.1': 'GPU 1 temperature', memory_free: 'Free memory' };
   assert.deepEqual(Object.keys(titles).map(systemTitle), Object.values(titles));

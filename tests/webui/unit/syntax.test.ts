@@ -1,6 +1,7 @@
-// Colors of source text.
+// Colors of source text, and the file of the submitted code that is shown first.
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { mainFile } from '../../../webui-static/src/components/CodeView';
 import { colored, inLines } from '../../../webui-static/src/syntax';
 
 const kinds = (path: string, text: string): Record<string, string> =>
@@ -45,4 +46,20 @@ test('a comment over lines has a part in each of them, and no line is lost', () 
   const lines = inLines(colored('a.cc', text));
   assert.deepEqual(lines.map((line) => line.map((part) => part.text).join('')), text.split('\n'));
   assert.deepEqual(lines.map((line) => line.some(({ kind }) => kind === 'comment')), [true, false, true, false]);
+});
+
+const shown = (...files: (string | [string, string])[]): string | undefined =>
+  mainFile(files.map((file) => (typeof file === 'string' ? [file, ''] : file)).map(([path = '', text]) => ({ path, bytes: new TextEncoder().encode(text) })))?.path;
+
+test('the source of the entrypoint is shown first: a script, a module with a class, a program, a list of words', () => {
+  const sources = ['data.py', 'model.cc', 'src/train.py'];
+  const of = (entrypoint: string): string | undefined => shown(['const.yaml', `name: a\nentrypoint: ${entrypoint}\nmax_restarts: 0\n`], ...sources);
+  assert.deepEqual(['python3 ./src/train.py --lr 1', 'src.train:Trial', './build/model', '\n  - python3\n  - "src/train.py"'].map(of), [
+    'src/train.py', 'src/train.py', 'model.cc', 'src/train.py',
+  ]);
+});
+
+test('without the source of an entrypoint the first source is shown, and without a source none is chosen', () => {
+  assert.equal(shown(['const.yaml', 'entrypoint: make run\n'], 'a.txt', 'b.py', 'c.cpp'), 'b.py');
+  assert.equal(shown(['const.yaml', 'entrypoint: b.sh\n'], 'model.txt'), undefined);
 });

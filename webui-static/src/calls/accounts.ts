@@ -22,7 +22,8 @@ export interface Role {
   name: string;
 }
 export interface Assignment {
-  userId: number;
+  userId?: number; // this or groupId
+  groupId?: number;
   role: Role;
   workspaceId: number | undefined; // undefined: all workspaces
 }
@@ -32,6 +33,7 @@ interface RoleAnswer {
     userId: number;
     roleAssignment?: { scopeWorkspaceId?: number | null; scopeCluster?: boolean } | null;
   }[];
+  groupRoleAssignments?: { groupId: number }[];
 }
 
 export const roles = async (): Promise<Role[]> =>
@@ -52,11 +54,28 @@ export async function assignments(): Promise<Assignment[]> {
   );
 }
 
-export const setRole = (on: boolean, { userId, role, workspaceId }: Assignment): Promise<unknown> =>
+export interface GroupRoles {
+  name: string;
+  users: string[];
+  roles: Assignment[];
+}
+
+// The groups with a role in a workspace.
+export async function groupsIn(workspaceId: number, signal: AbortSignal): Promise<GroupRoles[]> {
+  const path = `/api/v1/roles/workspace/${workspaceId}`;
+  const { groups = [], assignments = [] } = await get<{ groups?: { groupId: number; name: string; users?: { username: string }[] }[]; assignments?: RoleAnswer[] }>(path, signal);
+  return groups.map(({ groupId, name, users: all = [] }) => ({
+    name,
+    users: all.map(({ username }) => username),
+    roles: assignments.flatMap(({ role, groupRoleAssignments = [] }) => (role && groupRoleAssignments.some((one) => one.groupId === groupId) ? [{ groupId, role, workspaceId }] : [])),
+  }));
+}
+
+export const setRole = (on: boolean, { userId, groupId, role, workspaceId }: Assignment): Promise<unknown> =>
   change('POST', `/api/v1/roles/${on ? 'add' : 'remove'}-assignments`, {
-    userRoleAssignments: [
+    [groupId === undefined ? 'userRoleAssignments' : 'groupRoleAssignments']: [
       {
-        userId,
+        ...(groupId === undefined ? { userId } : { groupId }),
         roleAssignment: {
           role: { roleId: role.roleId },
           ...(workspaceId === undefined ? { scopeCluster: true } : { scopeWorkspaceId: workspaceId }),

@@ -22,11 +22,11 @@ export function summary(panel: Panel): string {
   return `Chart of ${titleOf(panel)}: ${parts.join('; ')}`;
 }
 
-// A stroke in the style of a group of metrics.
-const LEAST_OPACITY = 0.5;
+// A stroke in the style of a group of metrics; thinner ones would be pale.
+const LEAST_WIDTH = 1.5;
 const Stroke = ({ dash, opacity, width, color }: Style & { color: string | undefined }) => (
   <svg class="stroke" viewBox="0 0 18 8" aria-hidden="true" style={{ color }}>
-    <line x1="0" x2="18" y1="4" y2="4" stroke-width={width} stroke-opacity={Math.max(LEAST_OPACITY, opacity)} stroke-dasharray={dash?.join(' ')} />
+    <line x1="0" x2="18" y1="4" y2="4" stroke-width={Math.max(LEAST_WIDTH, width)} stroke-opacity={opacity} stroke-dasharray={dash?.join(' ')} />
   </svg>
 );
 
@@ -115,7 +115,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
         {focus && <Beyond {...focus} />}
         {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} isOne={isOne} />}
-        {groups.length === 0 && isOne && !panel.hidesLast && <span>{valuesOf(undefined)}</span>}
+        {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}
         {isOne && groups.length > 1 && <span>last{raw}:</span>}
         {groups
           .map((group) => (

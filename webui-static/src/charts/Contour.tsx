@@ -2,7 +2,7 @@
 // of the trials' colors.
 import { paths } from '../address';
 import { useWidth } from '../components/width';
-import { metric } from '../format';
+import { metric, metricColumn } from '../format';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { levelsOf, usePainting, type Painting } from './paint';
@@ -91,10 +91,10 @@ const Dots = ({ all, painting, along, up }: { all: readonly ScoredTrial[]; paint
 // Levels as texts with as many digits as make them differ, at most those of the tables.
 function levelTexts(all: readonly number[]): string[] {
   for (let digits = 2; digits < 5; digits++) {
-    const texts = all.map((level) => metric(Number(level.toPrecision(digits))));
-    if (new Set(texts).size === all.length) return texts;
+    const rounded = all.map((level) => Number(level.toPrecision(digits)));
+    if (new Set(rounded).size === all.length) return rounded.map(metricColumn(rounded));
   }
-  return all.map(metric);
+  return all.map(metricColumn(all));
 }
 
 // The colors from the lowest to the highest values, with the levels between them.

@@ -6,6 +6,7 @@ import { Contour } from './Contour';
 import { asChoice, bestCell, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
 import { levelsOf } from './paint';
 import { metricOf, padded, type Dimension } from './search';
+import { uniform } from './series';
 import { step } from './surface';
 
 // Smaller shares would be shown as 0%. A larger one makes a choice more telling in a map than a range.
@@ -72,17 +73,19 @@ const LONG_NUMBER = 8;
 
 const MEAN_DIGITS = 4;
 
-// The boundary of a cell, in the units of the dimension.
-function edge(one: Dimension, at: number, count: number): string {
+// The ranges of the cells along a dimension, or its words. A range may break after its dash only.
+function edges(one: Dimension, count: number): string[] {
+  const cells = Array.from({ length: count }, (_, at) => at);
   if (one.kind === 'words') {
-    const word = one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '';
+    const words = cells.map((at) => one.words[Math.round((at * (one.words.length - 1)) / Math.max(1, count - 1))] ?? '');
     const numbers = one.words.map(Number);
-    return numbers.every(Number.isFinite) && one.words.some(({ length }) => length > LONG_NUMBER) ? metricColumn(numbers)(Number(word)) : word;
+    const isLong = numbers.every(Number.isFinite) && one.words.some(({ length }) => length > LONG_NUMBER);
+    return isLong ? words.map(Number).map(metricColumn(numbers)) : words;
   }
   const value = (part: number): number =>
     one.kind === 'log' ? one.min * (one.max / one.min) ** part : one.min + part * (one.max - one.min);
-  const text = (part: number): string => metric(Number(value(part).toPrecision(EDGE_DIGITS)));
-  return `${text(at / count)} – ${text((at + 1) / count)}`;
+  const texts = uniform([...cells, count].map((at) => Number(value(at / count).toPrecision(EDGE_DIGITS))));
+  return cells.map((at) => `${texts[at]}\u00a0– ${texts[at + 1]}`);
 }
 
 interface CellsProps {
@@ -96,17 +99,20 @@ interface CellsProps {
 function Cells({ cells, x, y, shadeOf, best }: CellsProps) {
   const columns = cells[0]?.length ?? 0;
   const width = `${100 / columns}%`;
+  const rounded = (mean: number): number => Number(mean.toPrecision(MEAN_DIGITS));
+  const text = metricColumn(cells.flat().flatMap(({ mean }) => (mean === undefined ? [] : rounded(mean))));
+  const rows = edges(y, cells.length).reverse();
   return (
     <div class="heat-frame" role="region" aria-label="Heat map" tabIndex={0}>
       <table class="heat">
         <tbody>
           {cells.map((row, at) => (
             <tr key={at}>
-              <th scope="row">{edge(y, cells.length - 1 - at, cells.length)}</th>
+              <th scope="row">{rows[at]}</th>
               {row.map((cell, column) => (
                 <td key={column} class={cell.mean === undefined ? '' : `${shadeOf(cell.mean)} ${cell === best ? 'best-cell' : ''}`} style={{ width }} title={counted(cell.count, 'run')}>
-                  {cell.mean !== undefined && metric(Number(cell.mean.toPrecision(MEAN_DIGITS)))}
-                  {cell.count > 1 && ` ×${cell.count}`}
+                  {cell.mean !== undefined && text(rounded(cell.mean))}
+                  {cell.count > 1 && `\u00a0×${cell.count}`}
                 </td>
               ))}
             </tr>
@@ -115,9 +121,9 @@ function Cells({ cells, x, y, shadeOf, best }: CellsProps) {
         <tfoot>
           <tr>
             <td />
-            {Array.from({ length: columns }, (_, column) => (
+            {edges(x, columns).map((range, column) => (
               <th scope="col" key={column}>
-                {edge(x, column, columns)}
+                {range}
               </th>
             ))}
           </tr>

@@ -23,8 +23,6 @@ const STRETCHES = 200;
 const TIMINGS = 4000;
 const BARS = 100;
 const HEIGHT = 28;
-// The share from which one part is the whole bar.
-const WHOLE = 0.97;
 
 const NAMES: Record<keyof Spent, string> = {
   waiting: 'waiting for slots',
@@ -39,9 +37,6 @@ function SpentBar({ spent }: { spent: Spent }) {
   const [host, width] = useWidth<HTMLDivElement>();
   const all = spent.waiting + spent.starting + spent.training + spent.repeated;
   const parts = partsOf(spent);
-  // A bar of almost one part says nothing: the others are named.
-  const most = parts.find(({ share }) => share >= WHOLE);
-  const others = parts.filter((one) => one !== most);
   let left = 0;
   return (
     <figure class="chart wide" aria-label={parts.map(({ key, time }) => `${NAMES[key]}: ${time}`).join('; ')} data-panel="spent">
@@ -49,30 +44,25 @@ function SpentBar({ spent }: { spent: Spent }) {
         <span class="panel-name">Time spent</span>
         <span class="panel-facts">
           <span>{duration(all)} in total</span>
-          {most && <span>{others.length > 0 && 'of which '}{others.map(({ key, time }) => `${NAMES[key]} ${time}`).join(', ')}</span>}
         </span>
       </figcaption>
       <div ref={host}>
-        {!most && (
-          <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
-            {parts.map(({ key, share }) => {
-              const own = share * width;
-              left += own;
-              return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
-            })}
-          </svg>
-        )}
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} role="presentation">
+          {parts.map(({ key, share }) => {
+            const own = share * width;
+            left += own;
+            return <rect key={key} class={`stack-${COLORS[key]}`} x={left - own} y={4} width={own} height={HEIGHT - 8} />;
+          })}
+        </svg>
       </div>
-      {!most && (
-        <ul class="plain-list legend">
-          {parts.map(({ key, time, percent }) => (
-            <li key={key}>
-              <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
-              {NAMES[key]} <span class="quiet">{`${time}, ${percent}`}</span>
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="plain-list legend">
+        {parts.map(({ key, time, percent }) => (
+          <li key={key}>
+            <span class={`swatch swatch-${COLORS[key]}`} aria-hidden="true" />
+            {NAMES[key]} <span class="quiet">{`${time}, ${percent}`}</span>
+          </li>
+        ))}
+      </ul>
     </figure>
   );
 }
@@ -87,7 +77,6 @@ function toPanel(trial: Trial, reports: readonly Report[]): Panel {
   return {
     name: 'batches per second',
     title: 'Batches per second',
-    hidesLast: true, // The last interval tells no speed.
     series: [
       {
         label: 'training',

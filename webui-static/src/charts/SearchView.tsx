@@ -7,24 +7,29 @@ import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
 import { counted, grouped, metric, digits } from '../format';
 import { useLive, type Live } from '../live';
+import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { passes, placedLabels, roomFor } from './ends';
 import { colorBar, usePainting, type Painting } from './paint';
 import { atValidations, bestOf, earlyText, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, wentOnEarly, type Dimension, type Lane, type LengthScale, type Report } from './search';
 import { timeTexts } from './series';
-import { ticks } from './ticks';
+import { overlap, shortened, ticks } from './ticks';
 
 const OVER = ['length', 'time'] as const;
 type Over = (typeof OVER)[number];
 
+// Least and most height of a single chart, and pixels of the window above and below it.
 const HEIGHT = 320;
+const MAX_HEIGHT = 560;
+const BESIDE = 376;
 // Height of a chart when there are several: lengths above each other need less than a metric.
 const LOWER: Record<Over, number> = { length: 240, time: 208 };
-// Ticks of the metric, and least pixels between the lengths and the names of stages beside each other.
+// Ticks of the metric; least pixels between round lengths; pixels of a character of a length and of the name of a stage.
 const LEVELS = 4;
-const LENGTHS_APART = 52;
-const STAGES_APART = 108;
+const LENGTHS_APART = 72;
+const DIGIT = 7;
+const LETTER = 5.2;
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
 const SIDE = 56;
@@ -115,11 +120,19 @@ const marksOf = (lane: Lane, scale: LengthScale): number[] =>
 // The stages across, and the metric.
 function LengthAxes({ lane, unit, scale, values, metricName, width, height }: AxesProps) {
   const x = (length: number): number => xOf(scale.part(length), width);
-  const named = marksOf(lane, scale).reduce<number[]>((kept, mark) => {
-    const after = kept[kept.length - 1];
-    return after === undefined || x(after) - x(mark) >= LENGTHS_APART ? [...kept, mark] : kept;
-  }, []);
-  const stages = stagesOf(lane).filter((one, at, all) => at === 0 || x(one.length) - x(all[at - 1]?.length ?? 0) >= STAGES_APART);
+  const range = { kind: 'linear' as const, words: [], min: 0, max: scale.longest, isWhole: true };
+  const rounds = scale.isLog ? [] : ticks(range, Math.floor((width - SIDE - RIGHT) / LENGTHS_APART)).map(({ at }) => Math.round(at * scale.longest));
+  const label = (mark: number): { x: number; text: string } => ({ x: x(mark), text: grouped(mark) });
+  // Round lengths where stages leave room.
+  const named = [...marksOf(lane, scale), ...rounds].reduce<number[]>(
+    (kept, mark) => (kept.some((other) => overlap(label(mark), label(other), DIGIT)) ? kept : [...kept, mark]),
+    [],
+  );
+  // Without stages there may be as many lengths as trials.
+  const stages = stagesOf(lane).filter(({ length }) => lane.title !== '' || named.includes(length));
+  const full = stages.map(({ name, counts, length }, at) => ({ x: x(length), text: `${name} · ${counts}`, short: at === 0 ? name : String(at + 1) }));
+  const fits = shortened(full, LETTER).every((text, at) => text === full[at]?.text);
+  const names = full.map(({ text, short }) => (fits ? text : short));
   return (
     <>
       {values &&
@@ -131,12 +144,12 @@ function LengthAxes({ lane, unit, scale, values, metricName, width, height }: Ax
             </text>
           </g>
         ))}
-      {stages.map(({ name, counts, length, about }) => (
+      {stages.map(({ name, length, about }, at) => (
         <g key={name}>
           <line class="stage" x1={x(length)} x2={x(length)} y1={TOP} y2={height - BOTTOM} />
           {lane.title !== '' && (
             <text x={x(length)} y={TOP - 8} text-anchor="middle">
-              {name} · {counts}
+              {names[at]}
               <title>{about}</title>
             </text>
           )}
@@ -261,12 +274,15 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
       data-panel="search"
     >
       <figcaption>
-        <span class="panel-name">{lane.title || (over === 'time' ? 'Trials over time' : `${metricName} over ${unit}`)}</span>
+        {/* The choice above has the name of the chart. */}
+        <span class="panel-name">{lane.title || counted(lane.trials.length, 'trial')}</span>
         <span class="panel-facts">
-          <span>
-            {counted(lane.trials.length, 'trial')}
-            {lane.maxTrials !== undefined && lane.maxTrials !== lane.trials.length && ` of ${lane.maxTrials}`}
-          </span>
+          {lane.title !== '' && (
+            <span>
+              {counted(lane.trials.length, 'trial')}
+              {lane.maxTrials !== undefined && lane.maxTrials !== lane.trials.length && ` of ${lane.maxTrials}`}
+            </span>
+          )}
           {lane.title !== '' && <span>{counted(lane.rungs.length, 'stage')}</span>}
           {best && (
             <span>
@@ -415,13 +431,13 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
           painting={painting}
           metricName={metricName}
           smallerIsBetter={smallerIsBetter}
-          height={all.length > 1 ? LOWER[over] : HEIGHT}
+          height={all.length > 1 ? LOWER[over] : onPhone() ? HEIGHT : Math.max(HEIGHT, Math.min(MAX_HEIGHT, innerHeight - BESIDE))}
         />
       ))}
       <p class="quiet search-note">
         {bracketed
           ? 'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length. A trial may train a little past a stage before it stops.'
-          : 'Lines across: lengths at which trials ended.'}
+          : `${over === 'time' ? 'Horizontal' : 'Dashed'} lines: lengths at which trials ended.`}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>
       <StageTable all={all} unit={timeMetric} bracketed={bracketed} />

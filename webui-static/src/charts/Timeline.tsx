@@ -1,6 +1,6 @@
 // Timeline of a trial: a bar per run with agent and result, a mark per checkpoint.
 import { useWidth } from '../components/width';
-import { duration, stateName } from '../format';
+import { duration, lasted, stateName } from '../format';
 import type { Allocation, Checkpoint } from '../wire';
 
 const ROW = 26;
@@ -25,14 +25,22 @@ export function axisTimes(total: number, count: number): number[] {
 // "5m" instead of "5m 00s".
 const roundTime = (seconds: number): string => duration(seconds).replace(/ 00[smh]$/, '');
 
-// The tone of an attempt and its name in the key.
-const TONES = { good: 'Completed', busy: 'Running', idle: 'Preempted or stopped', bad: 'Failed' } as const;
+const TONES = ['good', 'busy', 'idle', 'bad'] as const;
+type Tone = (typeof TONES)[number];
 
-export function attemptTone(one: Allocation): keyof typeof TONES {
+export function attemptTone(one: Allocation): Tone {
   if (!one.endTime) return 'busy';
   if (/succeeded/i.test(one.exitKind)) return 'good';
   return one.exitKind === '' || /preempted|stopped/i.test(one.exitKind) ? 'idle' : 'bad';
 }
+
+// The tones of attempts with their states, as in the table of attempts: "Failed · Out of memory"; more than two are cut.
+export const keyOf = (attempts: readonly Allocation[]): [Tone, string][] =>
+  TONES.flatMap((tone): [Tone, string][] => {
+    const own = attempts.filter((one) => attemptTone(one) === tone);
+    const names = [...new Set(own.map((one) => stateName((one.endTime && one.exitKind) || one.state)))];
+    return names.length > 0 ? [[tone, `${names.slice(0, 2).join(' · ')}${names.length > 2 ? ' …' : ''}`]] : [];
+  });
 
 // The checkpoints that an attempt saved. Those of its end are reported up to a second after it.
 export function savedIn(one: Allocation, checkpoints: readonly Checkpoint[]): Checkpoint[] {
@@ -68,7 +76,7 @@ function Attempt({ one, row, saved, nowMs, x }: AttemptProps) {
       </text>
       <rect class={`bar bar-${attemptTone(one)}`} x={x(from)} y={row * ROW + 5} width={Math.max(2, x(to) - x(from))} height={ROW - 10} rx={3}>
         <title>
-          attempt {one.run} on {one.agentId}: {duration((to - from) / 1000)}
+          attempt {one.run} on {one.agentId}: {lasted((to - from) / 1000)}
           {one.endTime ? `, ${stateName(one.exitKind)} ${one.exitMessage}` : ', runs'}
         </title>
       </rect>
@@ -90,22 +98,20 @@ export function Timeline({ attempts, checkpoints, nowMs }: Props) {
   const x = (ms: number): number => LEFT + ((ms - start) / (end - start)) * (width - LEFT - RIGHT);
   const height = begun.length * ROW + BOTTOM;
   return (
-    <figure class="chart wide" aria-label={`${begun.length} attempts over ${duration((end - start) / 1000)}`} data-panel="timeline">
+    <figure class="chart wide" aria-label={`${begun.length} attempts over ${lasted((end - start) / 1000)}`} data-panel="timeline">
       <figcaption>
         <span class="panel-name">Timeline</span>
         <span class="panel-facts">
-          <span>{duration((end - start) / 1000)} in total</span>
+          <span>{lasted((end - start) / 1000)} in total</span>
           <span class="by-mouse">one bar per attempt, newest first</span>
           <span class="by-mouse">marks are checkpoints</span>
         </span>
         <span class="timeline-key">
-          {Object.entries(TONES)
-            .filter(([tone]) => begun.some((one) => attemptTone(one) === tone))
-            .map(([tone, name]) => (
-              <span key={tone} class={`state state-${tone}`}>
-                {name}
-              </span>
-            ))}
+          {keyOf(begun).map(([tone, name]) => (
+            <span key={tone} class={`state state-${tone}`}>
+              {name}
+            </span>
+          ))}
         </span>
       </figcaption>
       <div ref={host}>

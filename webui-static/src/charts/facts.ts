@@ -12,8 +12,8 @@ const ALONE: Style = { width: 1.5, opacity: 1 };
 const VALIDATION: Style = { width: 1.75, opacity: 1 };
 const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
 // Training beside validation, of few trials and of more: two sets of lines would hide each other.
-const TRAINING: Style = { width: 1, opacity: 0.6 };
-const MANY_TRAINING: Style = { width: 1, opacity: 0.4 };
+const TRAINING: Style = { width: 1.25, opacity: 0.75 };
+const MANY_TRAINING: Style = { width: 1, opacity: 0.6 };
 // The mean of a group's training is dotted: thin solid lines beside means are runs.
 const MEAN_TRAINING: Style = { width: 1, opacity: 0.75, dash: [1.5, 2.5] };
 const FEW_TRIALS = 4;

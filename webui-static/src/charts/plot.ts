@@ -10,7 +10,8 @@ import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { hoverTable, nearest, sizeOf, type Hover } from './hover';
-import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, type Look, type Panel, type Series } from './series';
+import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, uniform, type Look, type Panel, type Series } from './series';
+import { unitOf } from './spent';
 
 // Space above the highest line, for half of an axis label.
 const TOP_PADDING = 8;
@@ -34,7 +35,7 @@ const LEAST_ZOOM = 8;
 const BAND = 0.12;
 const EDGE = 0.2;
 const RAW = 0.12;
-const RAW_OF_ONE = 0.35;
+const RAW_OF_ONE = 0.4;
 // Means of groups are this much wider than curves of runs. Strong ones are dashed where some of these have ended.
 const MEAN = 1.7;
 const PARTIAL = [5, 3];
@@ -161,7 +162,12 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
 function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
   const grid = { stroke: themeColor('--line'), width: 1 };
   const axis = { stroke: themeColor('--text-dim'), font: "12px 'Geist Variable', system-ui, sans-serif", grid, ticks: grid };
-  const format = (value: number | null): string => (value == null ? '' : text ? text(panel.name, value) : axisNumber(value));
+  // All ticks have the unit of the largest one.
+  const texts = (ticks: readonly (number | null)[]): string[] => {
+    const [size, unit] = (text && unitOf(panel.name, Math.max(...ticks.map((tick) => tick ?? 0)))) ?? [1, ''];
+    const scaled = ticks.map((tick) => (tick === null ? null : tick / size));
+    return (look.log ? uniform(scaled, axisNumber) : axisTexts(scaled as number[])).map((one) => (one === '' ? '' : one + unit));
+  };
   return [
     {
       ...axis,
@@ -179,7 +185,7 @@ function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
       ...(look.log ? { filter: marked, grid: { ...grid, filter: marked }, ticks: { ...grid, filter: marked } } : {}),
       space: Y_SPACE,
       size: (_, words: string[] | null) => Math.max(Y_AXIS, 18 + 7 * Math.max(0, ...(words ?? []).map((word) => word.length))),
-      values: (_, ticks) => (text || look.log ? ticks.map(format) : axisTexts(ticks)),
+      values: (_, ticks) => texts(ticks),
     },
   ];
 }

@@ -143,32 +143,6 @@ export function padded(dimension: Dimension): Dimension {
   return { ...dimension, min: min - room, max: max + room };
 }
 
-// With more words, only the first and last are labeled.
-const MAX_WORDS = 8;
-
-// Least and most significant digits of a label: as many as make the labels of an axis differ, and no more than in tables.
-const MIN_PLACES = 3;
-const MAX_PLACES = 5;
-
-// Labels along a dimension with their positions 0..1: its words, or the ends and
-// intermediate values of a range.
-export function marks(dimension: Pick<Dimension, 'kind' | 'words' | 'min' | 'max'>): { at: number; text: string }[] {
-  const { kind, words, min, max } = dimension;
-  if (kind === 'words') {
-    const all = words.map((text, i) => ({ at: i / Math.max(1, words.length - 1), text }));
-    return all.length <= MAX_WORDS ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
-  }
-  if (isConstant(dimension)) return [{ at: 0.5, text: metric(max) }];
-  const middle = kind === 'log' ? Math.sqrt(min * max) : (min + max) / 2;
-  const texts = (places: number): string[] =>
-    [min, middle, max].map((value) => (places > MAX_PLACES ? shown(value) : metric(Number(value.toPrecision(places)))));
-  let places = MIN_PLACES;
-  while (places <= MAX_PLACES && new Set(texts(places)).size < 3) places++;
-  const all = texts(places).map((text, i) => ({ at: i / 2, text }));
-  // The middle of two numbers whose last digits are neighbors reads as one of them.
-  return new Set(all.map(({ text }) => text)).size < 3 ? all.filter(({ at }) => at !== 0.5) : all;
-}
-
 // The searcher metric of a trial; undefined unless it is a finite number.
 export function metricOf(trial: Trial): number | undefined {
   const value = trial.searcherMetricValue;
@@ -298,8 +272,11 @@ export function wentOnEarly({ trials, rungs: levels }: Lane, reportsOf: (trial: 
   return levels.slice(0, -1).flatMap(({ length }, level): Early[] => {
     const entries = trials.flatMap((trial): Entry[] => {
       const [first, next] = reportsOf(trial).filter((report) => report.value !== undefined && report.length >= length);
-      if (first?.value === undefined || (!next && trial.state !== 'STATE_COMPLETED')) return [];
-      return [{ id: trial.id, value: first.value, seconds: first.seconds, isStopped: next === undefined }];
+      // A trial may train a little past a stage before it stops.
+      const isDone = trial.state === 'STATE_COMPLETED';
+      const isStopped = next === undefined || (isDone && !reportsOf(trial).some((report) => report.length >= (levels[level + 1]?.length ?? 0)));
+      if (first?.value === undefined || (isStopped && !isDone)) return [];
+      return [{ id: trial.id, value: first.value, seconds: first.seconds, isStopped }];
     });
     const stopped = entries.filter(({ isStopped }) => isStopped).sort((a, b) => a.id - b.id);
     return entries.flatMap((one): Early[] => {
@@ -311,24 +288,19 @@ export function wentOnEarly({ trials, rungs: levels }: Lane, reportsOf: (trial: 
 
 // More trials are counted.
 const MAX_EARLY = 3;
-const joinedByAnd = (texts: readonly (number | string)[]): string => texts.join(', ').replace(/, ([^,]+)$/, ' and $1');
-const beforeText = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} better ones` : joinedByAnd(ids));
-const earlyName = (ids: readonly number[]): string => (ids.length > MAX_EARLY ? `${ids.length} trials` : `trial${ids.length > 1 ? 's' : ''} ${joinedByAnd(ids)}`);
+const joinedBy = (word: string, ids: readonly number[]): string => ids.join(', ').replace(/, ([^,]+)$/, ` ${word} $1`);
 
-// "Better trials were stopped because they reported later. After stage 1: trial 31 went on before 40 and 41, trial 32 before 41.".
+// "Stage 1: trials 40 and 41 were stopped although they were better than 31 or 32, which reported earlier.".
 export function earlyText(early: readonly Early[]): string {
-  const stages = [...new Set(early.map(({ stage }) => stage))];
-  const parts = stages.map((stage) => {
-    // Trials that went on before the same ones are named together.
-    const found = new Map<string, number[]>();
-    for (const { id, before } of early.filter((one) => one.stage === stage)) found.set(beforeText(before), [...(found.get(beforeText(before)) ?? []), id]);
-    const named = [...found].slice(0, MAX_EARLY).map(([before, ids], at) => `${earlyName(ids)}${at === 0 ? ' went on' : ''} before ${before}`);
-    const more = [...found.values()].slice(MAX_EARLY).flat().length;
-    return `After stage ${stage}: ${[...named, ...(more > 0 ? [`${counted(more, 'more trial')} before others`] : [])].join(', ')}.`;
+  const sorted = (ids: readonly number[]): number[] => [...new Set(ids)].sort((a, b) => a - b);
+  const parts = [...new Set(early.map(({ stage }) => stage))].map((stage) => {
+    const own = early.filter((one) => one.stage === stage);
+    const [better, others] = [sorted(own.flatMap(({ before }) => before)), sorted(own.map(({ id }) => id))];
+    const named = better.length > MAX_EARLY ? counted(better.length, 'trial') : `trial${better.length > 1 ? 's' : ''} ${joinedBy('and', better)}`;
+    const than = others.length > MAX_EARLY ? `${others.length} others` : joinedBy('or', others);
+    return `Stage ${stage}: ${named} ${better.length > 1 ? 'were stopped although they were' : 'was stopped although it was'} better than ${than}, which reported earlier.`;
   });
-  const better = new Set(early.flatMap(({ before }) => before));
-  const reason = better.size === 1 ? 'A better trial was stopped because it' : 'Better trials were stopped because they';
-  return `${reason} reported later. ${parts.join(' ')}`;
+  return parts.join(' ');
 }
 
 // The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after

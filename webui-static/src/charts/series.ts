@@ -1,6 +1,6 @@
 // Converts metric groups of trials to charts: one panel per metric with all groups and
 // trials; x axes; smoothing. Pure.
-import { axisNumber, duration } from '../format';
+import { axisNumber, duration, metric } from '../format';
 import type { MetricSeries } from '../wire';
 
 // "batches", "time", "epochs", or the name of a metric.
@@ -39,7 +39,6 @@ export interface Panel {
   name: string;
   title?: string | undefined; // shown; default: the name
   range?: [number, number] | undefined; // of the y axis; default: that of the values
-  hidesLast?: boolean; // the last value is not beside the name
   series: Series[];
   behind?: readonly Series[]; // pale, behind the others: their place is that of a group, or NO_PLACE
 }
@@ -87,6 +86,12 @@ export const tickTexts = (axis: Axis, ticks: readonly number[]): string[] => {
   const short = (value: number): string => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(6))}M` : value === 0 ? '0' : `${Number((value / 1000).toPrecision(6))}k`);
   return ticks.map((value) => (isLong ? short(value) : onAxis(axis, value)));
 };
+
+// Numbers of one axis: all have an exponent if one needs it. Ticks without a text are null.
+export function uniform(values: readonly (number | null)[], plain: (value: number) => string = metric): string[] {
+  const texts = values.map((value) => (value === null ? '' : plain(value)));
+  return texts.some((text) => text.includes('e')) ? values.map((value, at) => (value ? Number(value.toPrecision(4)).toExponential() : (texts[at] ?? ''))) : texts;
+}
 
 // Groups that describe the machine, not the model.
 export const SYSTEM_GROUPS: readonly string[] = ['gpu', 'cpu', 'memory', 'disk', 'network', 'timing'];
@@ -260,12 +265,23 @@ function linesThrough(y: readonly (number | null)[], weight: number): (number | 
   });
 }
 
-// The lines through the values around each, and those through what they leave over: single lines would pass a curve that bends,
-// such as the first values of a loss, on its inner side (twicing, Tukey, Exploratory Data Analysis, 1977, section 16).
+// Of this weight on, the first REACH / (1 - weight) values are smoothed less.
+const WIDE = 0.75;
+const REACH = 4;
+
+// The lines through the values around each, and those through what they leave over: single lines would pass a curve that bends
+// on its inner side (twicing, Tukey, Exploratory Data Analysis, 1977, section 16). The first values of a loss, which fall
+// within few points, change gradually from half of the smoothing to all of it.
 export function smoothCentered(y: readonly (number | null)[], weight: number): (number | null)[] {
   const lines = linesThrough(y, weight);
   const rest = linesThrough(y.map((value, at) => (value === null ? null : value - (lines[at] ?? 0))), weight);
-  return lines.map((value, at) => (value === null ? null : value + (rest[at] ?? 0)));
+  const first = weight > WIDE ? smoothCentered(y, 2 * weight - 1) : undefined;
+  return lines.map((value, at) => {
+    if (value === null) return null;
+    const own = value + (rest[at] ?? 0);
+    const part = Math.min(1, (at * (1 - weight)) / REACH);
+    return first ? part * own + (1 - part) * (first[at] ?? own) : own;
+  });
 }
 
 // The range of batches between two axis positions, over all series of a panel.

@@ -1,6 +1,6 @@
 // Breaks down the time of a trial (waiting, starting, training, repeated) from its runs and
 // reports, and computes its speed. Pure.
-import { apportion, bytes, duration, grouped, metric, restOf } from '../format';
+import { apportion, duration, grouped, metric, restOf } from '../format';
 import type { Allocation, MetricSeries } from '../wire';
 
 // Durations in seconds.
@@ -116,7 +116,7 @@ function paceOf(all: readonly MetricSeries[]): number | undefined {
   return longest && recentSpeed(reportsOf(longest));
 }
 
-// "46.2 batches/s · GPU 82%": medians of the newest reports, of several trials the sum of their speeds, without the
+// "46.2 batches/s now · GPU 82%": medians of the newest reports, of several trials the sum of their speeds, without the
 // utilization of a CPU beside a GPU; '' without reports.
 export function paceText(all: readonly MetricSeries[]): string {
   const paces = [...new Set(all.map(({ trialId }) => trialId))].flatMap((id) => paceOf(all.filter(({ trialId }) => trialId === id)) ?? []);
@@ -128,7 +128,7 @@ export function paceText(all: readonly MetricSeries[]): string {
   const [gpu, cpu] = [use(/^gpu_util\b/), use(/^cpu_util_simple$/)];
   const used = gpu === undefined ? cpu : gpu;
   return [
-    perSecond === undefined ? '' : `${perSecond < 1000 ? metric(Number(perSecond.toPrecision(3))) : grouped(Math.round(perSecond))} batches/s`,
+    perSecond === undefined ? '' : `${perSecond < 1000 ? metric(Number(perSecond.toPrecision(3))) : grouped(Math.round(perSecond))} batches/s now`,
     used === undefined ? '' : `${gpu === undefined ? 'CPU' : 'GPU'} ${Math.round(used)}%`,
   ].filter(Boolean).join(' · ');
 }
@@ -167,15 +167,21 @@ export const isAmount = (name: string): boolean => /memory|_throughput_|_power\b
 // Whether the values of a system metric are percentages.
 export const isPercentage = (name: string): boolean => /_util\b|_util_/.test(name);
 
-// "2.09 GB", "500 MB".
-const amount = (value: number): string => bytes(value, 2).replace(/\.00 |(?<=\.\d)0 /, ' ');
+const BYTES = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
 
-// A system metric with its unit; undefined for names without one.
+// The unit of a system metric for values up to `largest`: its size, and its name after a number. Undefined without one.
+export function unitOf(name: string, largest: number): [size: number, unit: string] | undefined {
+  const isRate = /_throughput_/.test(name);
+  if (isRate || /^(memory_free|gpu_free_memory\b.*)$/.test(name)) {
+    const power = Math.min(BYTES.length - 1, Math.floor(Math.log10(Math.max(1, largest)) / 3));
+    return [1000 ** power, ` ${BYTES[power]}${isRate ? '/s' : ''}`];
+  }
+  const unit = /^gpu_power\b/.test(name) ? ' W' : /^gpu_temperature\b/.test(name) ? ' °C' : isPercentage(name) ? '%' : '';
+  return unit === '' ? undefined : [1, unit];
+}
+
+// A system metric with its unit: "2.09 GB", "500 MB"; undefined for names without one.
 export function unitText(name: string, value: number): string | undefined {
-  if (/_throughput_/.test(name)) return `${amount(value)}/s`;
-  if (/^(memory_free|gpu_free_memory\b.*)$/.test(name)) return amount(value);
-  if (/^gpu_power\b/.test(name)) return `${Number(value.toPrecision(3))} W`;
-  if (/^gpu_temperature\b/.test(name)) return `${Math.round(value)} °C`;
-  if (isPercentage(name)) return `${Number(value.toPrecision(3))}%`;
-  return undefined;
+  const found = unitOf(name, value);
+  return found && `${Number((value / found[0]).toPrecision(3))}${found[1]}`;
 }

@@ -1,7 +1,9 @@
-// Round ticks of an axis: steps of 1, 2 or 5 times a power of ten; powers of ten on a logarithmic axis. Pure.
+// Round ticks of an axis: steps of 1, 2 or 5 times a power of ten; powers of ten on a logarithmic axis. Labels that do not
+// overlap. Pure.
 import { metric } from '../format';
 import type { Trial } from '../wire';
-import { flatten, isConstant, marks, share, type Dimension } from './search';
+import { flatten, isConstant, share, type Dimension } from './search';
+import { uniform } from './series';
 
 interface Tick {
   at: number; // 0..1
@@ -55,14 +57,17 @@ function logarithmic(axis: Axis, count: number): Tick[] {
   const first = Math.ceil(Math.log10(axis.min) - NEAR);
   const last = Math.floor(Math.log10(axis.max) + NEAR);
   const powers = Math.max(0, last - first + 1);
-  const tick = (value: number): Tick => ({ at: share(axis, value), text: metric(Number(value.toPrecision(12))) });
+  const tickAll = (all: readonly number[]): Tick[] => {
+    const words = uniform(all.map((value) => Number(value.toPrecision(12))));
+    return all.map((value, at) => ({ at: share(axis, value), text: words[at] ?? '' }));
+  };
   const values = Array.from({ length: powers + 2 }, (_, at) => first - 1 + at)
     .flatMap((power) => DIGITS.map((digit) => digit * 10 ** power))
     .filter((value) => value >= axis.min * (1 - NEAR) && value <= axis.max * (1 + NEAR));
   if (powers < Math.min(LEAST_TICKS, count) && (powers < 2 || values.length <= count + 1))
-    return values.length >= 2 ? values.map(tick) : linear(axis, count);
+    return values.length >= 2 ? tickAll(values) : linear(axis, count);
   const every = Math.ceil(powers / count);
-  return Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => tick(10 ** (first + at * every)));
+  return tickAll(Array.from({ length: Math.floor((last - first) / every) + 1 }, (_, at) => 10 ** (first + at * every)));
 }
 
 // Numbers that are shown as ticks if no more are used.
@@ -74,12 +79,44 @@ export function usedTicks(axis: Dimension, trials: readonly Trial[], apart: numb
   if (axis.kind === 'words' || isConstant(axis)) return undefined;
   const values = [...new Set(trials.map(({ hparams }) => flatten(hparams).get(axis.name)))].filter((value) => typeof value === 'number').sort((a, b) => a - b);
   if (values.length === 0 || values.length > FEW) return undefined;
-  const all = values.map((value) => ({ at: share(axis, value), text: metric(value) }));
+  const words = uniform(values);
+  const all = values.map((value, at) => ({ at: share(axis, value), text: words[at] ?? '' }));
   return all.every(({ at }, place) => place === 0 || at - (all[place - 1]?.at ?? 0) >= apart) ? all : undefined;
 }
 
-// At most about `count` ticks within the range of an axis; the words of a choice.
+// With more words, only the first and last are labeled.
+const MAX_WORDS = 8;
+function wordTicks(words: readonly string[]): Tick[] {
+  const all = words.map((text, i) => ({ at: i / Math.max(1, words.length - 1), text }));
+  return all.length <= MAX_WORDS ? all : [all[0], all[all.length - 1]].filter((one) => one !== undefined);
+}
+
+// At most about `count` ticks within the range of an axis; the words of a choice; the value of a constant.
 export function ticks(axis: Axis, count: number): Tick[] {
-  if (axis.kind === 'words' || isConstant(axis)) return marks(axis);
+  if (axis.kind === 'words') return wordTicks(axis.words);
+  if (isConstant(axis)) return [{ at: 0.5, text: metric(axis.max) }];
   return axis.kind === 'log' && axis.min > 0 ? logarithmic(axis, count) : linear(axis, count);
+}
+
+// A label in the middle of `x`, in pixels.
+interface Label {
+  x: number;
+  text: string;
+}
+
+// Whether labels overlap, with characters of this mean width.
+const BETWEEN = 4;
+export const overlap = (a: Label, b: Label, character: number): boolean => Math.abs(a.x - b.x) < (character * (a.text.length + b.text.length)) / 2 + BETWEEN;
+
+// The texts of labels from left to right: a short one beside a label that it would overlap, and two short ones if one is not
+// enough.
+export function shortened(labels: readonly (Label & { short: string })[], character: number): string[] {
+  const texts: string[] = [];
+  labels.forEach(({ x, text, short }, at) => {
+    const before = labels[at - 1];
+    const isOver = (own: string): boolean => before !== undefined && overlap({ x: before.x, text: texts[at - 1] ?? '' }, { x, text: own }, character);
+    texts.push(isOver(text) ? short : text);
+    if (before && isOver(short)) texts[at - 1] = before.short;
+  });
+  return texts;
 }

@@ -136,7 +136,7 @@ export function AgentCard({ agent, now, names, alone }: CardProps) {
           </h3>
           <p class="quiet">
             {!alone && `${held} of ${slots.length} slots in use · `}
-            up {span(agent.registeredTime, undefined, now)} · pool {agent.resourcePools.join(', ') || 'default'} · version {agent.release}
+            up {span(agent.registeredTime, undefined, now)} · pool&nbsp;{agent.resourcePools.join(', ') || 'default'} · version&nbsp;{agent.release}
           </p>
         </div>
         <Switch what={`agent ${agent.id}`} on={agent.enabled} set={(on, drain) => setAgent(agent.id, on, drain)} />

@@ -145,21 +145,19 @@ function Files({ account }: { account: Account }) {
         <button
           type="button"
           aria-label="Download totals as CSV"
-          title="Download totals as CSV"
           onClick={() => save(name('slot-seconds'), csv(totalRows(cells)))}
         >
-          <Icon name="download" /> Totals
+          <Icon name="download" /> Totals as CSV
         </button>
         <button
           type="button"
           disabled={busy}
           aria-label="Download allocations as CSV"
-          title="Download allocations as CSV"
           onClick={() =>
             void run(async () => save(name('allocations'), csv(heldRows((await held(range.fromMs, range.toMs)).resourceEntries))))
           }
         >
-          <Icon name="download" /> Allocations
+          <Icon name="download" /> Allocations as CSV
         </button>
       </div>
       <ErrorNote error={error} />
@@ -171,12 +169,6 @@ function Files({ account }: { account: Account }) {
 const amount = (value: number): string =>
   value > 0 && value < 0.001 ? '<0.001' : grouped(Number(value.toFixed(value < 0.1 ? 3 : 2)));
 const shareText = (percents: number, seconds: number): string => (percents === 0 && seconds > 0 ? '<1%' : `${percents}%`);
-
-const UNITS: Readonly<Record<string, string>> = { h: 'slot-hours', min: 'slot-minutes', s: 'slot-seconds' };
-const slotText = (seconds: number): string => {
-  const [value, unit] = slotTime(seconds);
-  return `${value} ${UNITS[unit] ?? unit}`;
-};
 
 function Figure({ value, children }: { value: string; children: ComponentChildren }) {
   return (
@@ -194,7 +186,7 @@ function Summary({ account }: { account: Account }) {
   const sinceMs = averageStart(cells, range.fromMs);
   return (
     <div class="section-head figures">
-      <Figure value={slotText(seconds)}>{range.kind === 'raw' ? 'used' : 'used (days in UTC)'}</Figure>
+      <Figure value={slotTime(seconds)}>slot time used{range.kind === 'raw' ? '' : ' (days in UTC)'}</Figure>
       <Figure value={amount(average(seconds, sinceMs, range.toMs))}>slots in use on average{sinceMs > range.fromMs && ` since ${dayTime(sinceMs)}`}</Figure>
       {known &&
         (known.share === undefined ? (
@@ -202,7 +194,7 @@ function Summary({ account }: { account: Account }) {
             Capacity recorded only since {dayTime(known.since?.knownMs ?? known.since?.fromMs ?? 0)}; no utilization for this range
           </p>
         ) : (
-          <Figure value={`${Math.round(100 * known.share)}%`}>of the {slotText(known.available)} available</Figure>
+          <Figure value={`${Math.round(100 * known.share)}%`}>of the {slotTime(known.available)} available</Figure>
         ))}
     </div>
   );
@@ -235,7 +227,7 @@ function Holders({ account, by }: { account: Account; by: By }) {
                 key
               )}
             </th>
-            <td class="number">{slotTime(own).join(' ')}</td>
+            <td class="number">{slotTime(own)}</td>
             <td class="number">{averages[at]?.toFixed(places)}</td>
             <td class="number">{shareText(percents[at] ?? 0, own)}</td>
             <td class="share">

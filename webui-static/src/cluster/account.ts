@@ -146,10 +146,10 @@ export function utilization(cells: readonly Cell[]): Utilization | undefined {
 }
 
 // Slot-seconds with their unit: "40.02 h", "7.2 min", "35 s".
-export function slotTime(seconds: number): [string, string] {
+export function slotTime(seconds: number): string {
   const [size, unit] = seconds >= 3600 ? [3600, 'h'] : seconds >= 60 ? [60, 'min'] : [1, 's'];
   const value = seconds / size;
-  return [grouped(Number(value.toFixed(value >= 100 || unit === 's' ? 0 : unit === 'h' ? 2 : 1))), unit];
+  return `${grouped(Number(value.toFixed(value >= 100 || unit === 's' ? 0 : unit === 'h' ? 2 : 1)))} ${unit}`;
 }
 
 const TYPES: Record<By, string> = {

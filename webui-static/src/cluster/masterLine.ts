@@ -64,6 +64,8 @@ function partText([whole, part]: readonly [string, string], parts: readonly stri
 function objectOf(noun: string, object: string): string {
   if (noun === '') return '';
   if (object === '') return noun === 'job queue' ? 'the job queue' : noun.endsWith('s') ? noun : `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`;
+  if (noun === 'job queue') return `the job queue (${object})`;
+  if (object.startsWith('role ')) return `the ${object}`;
   const parts = object.split(', ');
   const isPart = PARTS[noun];
   if (isPart) return partText(isPart, parts);

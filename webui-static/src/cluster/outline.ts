@@ -17,13 +17,17 @@ const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.s
 // "a", "a or b", "a, b or c".
 const either = (all: readonly string[]): string => (all.length < 2 ? (all[0] ?? '') : `${all.slice(0, -1).join(', ')} or ${all[all.length - 1]}`);
 
-// When it starts: after one of the ends, or by one of the changes that the master suggests.
+// When it starts: after one of the ends. And by which of the changes that the master suggests it would start now.
 function start(facts: readonly string[]): string[] {
   const ends = facts.flatMap((line) => ENDS.exec(line)?.[1] ?? []);
-  const changes = facts.filter((line) => line.startsWith('starts ') && !ENDS.test(line)).map((line) => line.slice('starts '.length));
+  const others = facts.filter((line) => line.startsWith('starts ') && !ENDS.test(line)).map((line) => line.slice('starts '.length));
+  const changes = others.filter((line) => line.startsWith('now ')).map((line) => line.slice('now '.length));
   const named = ends.length > MAX_ENDS ? `one of ${ends.length} running tasks` : either(ends);
-  const ways = [...(ends.length > 0 ? [`when ${named} ends`] : []), ...changes];
-  return ways.length > 0 ? [`It starts ${ways.join(', or ')}.`] : [];
+  const ways = [...(ends.length > 0 ? [`when ${named} ends`] : []), ...others.filter((line) => !line.startsWith('now '))];
+  return [
+    ...(ways.length > 0 ? [`It starts ${ways.join(', or ')}.`] : []),
+    ...(changes.length > 0 ? [`It would start now ${changes.join(', or ')}.`] : []),
+  ];
 }
 
 // The master writes one fact a line: the first about the request, those about single holders of slots indented.

@@ -66,7 +66,7 @@ function Running({ experiment }: { experiment: Experiment }) {
   return (
     <>
       <button type="button" disabled={isStopping(state) || busy} onClick={() => void run(() => api.act(id, 'cancel'))}>
-        Cancel
+        Cancel experiment
       </button>
       <Confirm
         label="Kill…"

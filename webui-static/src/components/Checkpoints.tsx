@@ -26,7 +26,7 @@ interface RowProps {
   one: Checkpoint;
   metricName: string;
   marks: readonly string[]; // "best", "latest"
-  named: boolean; // with its trial
+  named: boolean; // by its trial
   reload: () => void;
 }
 
@@ -58,11 +58,12 @@ const CheckpointActions = ({ one, reload }: Pick<RowProps, 'one' | 'reload'>) =>
 function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
   const files = Object.entries(one.resources).sort(([a], [b]) => (a < b ? -1 : 1));
   const trialId = one.training?.trialId;
+  const [step, trial] = [`batch ${grouped(one.stepsCompleted)}`, trialId == null ? '–' : `trial ${trialId}`];
   return (
     <details class="checkpoint">
       <summary>
         <span class="checkpoint-step">
-          batch {grouped(one.stepsCompleted)}
+          {named ? trial : step}
           {marks.map((mark) => (
             <span key={mark} class={`mark-${mark}`}>
               {mark}
@@ -73,7 +74,7 @@ function CheckpointRow({ one, metricName, marks, named, reload }: RowProps) {
         <span class="checkpoint-metric">
           <span class="quiet phone">{metricName}</span> {digits(one.training?.searcherMetric) || <span class="quiet">–</span>}
         </span>
-        {named && <span class="quiet checkpoint-trial">{trialId != null && `trial ${trialId}`}</span>}
+        {named && <span class="quiet checkpoint-trial">{step}</span>}
         <span class="quiet checkpoint-time">
           <Time at={one.reportTime} />
         </span>
@@ -131,9 +132,9 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
   const best = kept.find((one) => hasMetric(one) && isBest(one));
   const latest = [...kept].sort((a, b) => b.stepsCompleted - a.stepsCompleted || savedAt(b) - savedAt(a))[0];
   const columns: [string, string][] = [
-    ['Step', '15rem'],
+    [named ? 'Trial' : 'Step', '15rem'],
     [metricName, 'minmax(6rem, 10rem)'],
-    ...(named ? ([['Trial', '6rem']] as [string, string][]) : []),
+    ...(named ? ([['Step', '8rem']] as [string, string][]) : []),
     ['Saved', 'minmax(6rem, 1fr)'],
     ['Size', '8rem'],
     ['ID', '6rem'],
@@ -205,5 +206,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} named metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'} when saved.`} />;
+  return <List live={live} named={one.numTrials > 1} metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'} when saved.`} />;
 }

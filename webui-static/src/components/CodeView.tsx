@@ -55,6 +55,31 @@ function FileView({ file }: { file: CodeFile }) {
   );
 }
 
+// Files of programs, and of configurations.
+const SOURCE = /\.(py|cc|cpp|cu|mjs|js|rs|sh)$/;
+const CONFIG = /\.ya?ml$/;
+
+// "train" of "src/train.py", of the module "src.train" and of the program "build/train".
+const stem = (name: string): string => name.replace(SOURCE, '').replace(/^.*[./]/, '');
+
+// The file to show first: the source of the entrypoint in a configuration, or else the first source.
+export function mainFile(files: readonly CodeFile[]): CodeFile | undefined {
+  const texts = files.filter(({ path }) => CONFIG.test(path)).map((file) => asText(file.bytes) ?? '');
+  const words = texts.flatMap((text) => /^entrypoint:.*(\n[ \t-].*)*/m.exec(text)?.[0].split(/[\s:"',[\]]+/) ?? []);
+  const names = new Set(words.map(stem));
+  const sources = files.filter(({ path }) => SOURCE.test(path));
+  return sources.find(({ path }) => names.has(stem(path))) ?? sources[0];
+}
+
+function FilesOf({ all }: { all: readonly CodeFile[] }) {
+  const files = [...all].sort((a, b) => a.path.localeCompare(b.path));
+  return (
+    <Files files={files} first={mainFile(files)} note={(file) => <span class="quiet">{bytes(file.bytes.length)}</span>}>
+      {(file) => <FileView key={file.path} file={file} />}
+    </Files>
+  );
+}
+
 export function CodeView({ experimentId }: { experimentId: number }) {
   const live = useLive(
     `code ${experimentId}`,
@@ -69,9 +94,7 @@ export function CodeView({ experimentId }: { experimentId: number }) {
             This experiment was submitted without a folder of code.
           </Empty>
         ) : (
-          <Files files={[...all].sort((a, b) => a.path.localeCompare(b.path))}>
-            {(file) => <FileView key={file.path} file={file} />}
-          </Files>
+          <FilesOf all={all} />
         )
       }
     </Loaded>

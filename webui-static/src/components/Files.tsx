@@ -6,13 +6,14 @@ interface Props<T> {
   files: readonly T[];
   note?: (file: T) => ComponentChildren; // shown beside the name
   folded?: { files: readonly T[]; label: string }; // further files, in a folded list
-  children: (file: T) => ComponentChildren; // content of the selected file, by default the first
+  first?: T | undefined; // shown if the address names none, by default that at the top
+  children: (file: T) => ComponentChildren; // content of the selected file
 }
 
-export function Files<T extends { path: string }>({ files, note, folded, children }: Props<T>) {
+export function Files<T extends { path: string }>({ files, note, folded, first, children }: Props<T>) {
   const { query, setQuery } = useQuery();
   const all = [...files, ...(folded?.files ?? [])];
-  const chosen = all.find((one) => one.path === query.file) ?? all[0];
+  const chosen = all.find((one) => one.path === query.file) ?? first ?? all[0];
   const list = (some: readonly T[]) => (
     <ul class="plain-list">
       {some.map((one) => (

@@ -1,4 +1,5 @@
 // Command palette (Ctrl K): pages, experiments by name, trials by number, actions of the current page.
+import { Fragment } from 'preact';
 import { signal, useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
@@ -75,7 +76,7 @@ async function experimentsWith(text: string, signal: AbortSignal): Promise<Entry
     to: paths.experiment(one.id),
   }));
   if (pagination.total <= MAX_EXPERIMENTS || text === '') return entries;
-  return [...entries, { kind: 'Page', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(text)}` }];
+  return [...entries, { kind: 'Experiment', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(text)}` }];
 }
 
 // The entries that the master finds with a text.
@@ -123,7 +124,7 @@ function Finder({ close }: { close: () => void }) {
     else return;
     event.preventDefault();
   };
-  useEffect(() => list.current?.children[current]?.scrollIntoView({ block: 'nearest' }), [current]);
+  useEffect(() => list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }), [current]);
   return (
     <>
       <input
@@ -142,20 +143,28 @@ function Finder({ close }: { close: () => void }) {
       {all.length === 0 && <p class="quiet">{isPending ? 'Searching…' : `Nothing matches “${text.value}”.`}</p>}
       <ul id="palette-list" role="listbox" aria-label="Results" ref={list} hidden={all.length === 0}>
         {all.map((entry, index) => (
-          <li
-            key={`${entry.kind} ${entry.to ?? entry.title}`}
-            id={`palette-${index}`}
-            role="option"
-            aria-selected={index === current}
-            onPointerMove={() => (at.value = index)}
-            onClick={() => open(entry)}
-          >
-            <span>{entry.title}</span>
-            {entry.note && <span class="quiet">{entry.note}</span>}
-            <span class="tag">{entry.kind}</span>
-          </li>
+          <Fragment key={`${entry.kind} ${entry.to ?? entry.title}`}>
+            {entry.kind !== all[index - 1]?.kind && (
+              <li role="presentation" class="head">
+                {entry.kind}s
+              </li>
+            )}
+            <li
+              id={`palette-${index}`}
+              role="option"
+              aria-selected={index === current}
+              onPointerMove={() => (at.value = index)}
+              onClick={() => open(entry)}
+            >
+              <span>{entry.title}</span>
+              {entry.note && <span class="quiet">{entry.note}</span>}
+            </li>
+          </Fragment>
         ))}
       </ul>
+      <p class="quiet by-mouse">
+        <kbd>↑</kbd> <kbd>↓</kbd> to move, <kbd>Enter</kbd> to open, <kbd>Esc</kbd> to close
+      </p>
     </>
   );
 }

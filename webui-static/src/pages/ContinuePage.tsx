@@ -9,7 +9,7 @@ import { at } from '../workbench/runs';
 import { useCheck, CheckNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';
-import { grouped } from '../format';
+import { grouped, isEnded } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
 import type { Experiment } from '../wire';
@@ -64,6 +64,14 @@ function growth(one: Experiment, text: string): string {
   return grown.length > 0 ? grown.join(', ') : 'it goes on';
 }
 
+// What continuing does to the trials of the experiment.
+export function effect({ searcherType, state, numTrials }: Pick<Experiment, 'searcherType' | 'state' | 'numTrials'>): string {
+  if (searcherType !== 'single' || numTrials !== 1 || !isEnded(state))
+    return 'Failed trials run again from their newest checkpoints. Larger numbers extend the training or the search.';
+  if (state === 'STATE_COMPLETED') return 'The trial goes on from its newest checkpoint.';
+  return 'The trial runs again from its newest checkpoint. A larger number extends its training.';
+}
+
 // Fields for the totals that the text has.
 function Totals({ one, text, change }: { one: Experiment; text: string; change: (text: string) => void }) {
   const shown = TOTALS.flatMap(([key, label]) => {
@@ -87,7 +95,7 @@ function Totals({ one, text, change }: { one: Experiment; text: string; change: 
                 if (/^\d+$/.test(to)) change(withKey(text, 'searcher', key, unit === '' ? to : `{${unit}: ${to}}`));
               }}
             />{' '}
-            {unit} {current !== undefined && <span class="quiet">now {grouped(current)}</span>}
+            {unit} {current !== undefined && <span class="quiet">now {current}</span>}
           </span>
         </label>
       ))}
@@ -130,6 +138,9 @@ function Form({ one }: { one: Experiment }) {
         <button type="button" class="primary" disabled={busy || !checked?.result} onClick={() => void submit()}>
           Continue experiment
         </button>
+        <a class="button" href={paths.experiment(one.id)}>
+          Cancel
+        </a>
         <a href={paths.fork(one.id)}>Change something else: fork it</a>
       </div>
     </>
@@ -152,7 +163,7 @@ export function ContinuePage({ id }: { id: number }) {
         ]}
         title={`Continue experiment ${id}`}
       />
-      <p class="quiet">Failed trials run again from their checkpoints. Larger numbers extend the training or the search.</p>
+      <p class="quiet">{effect(live.data)}</p>
       <Form one={live.data} />
     </>
   );

@@ -102,7 +102,7 @@ function List({ title, id, all, count, more, none, format, reasons }: ListProps)
             <StateBadge state={one.state} />
             <span class="quiet about">
               <Moment one={one} />
-              {one.bestTrialSearcherMetric != null && ` · ${one.searcherMetric} ${format(one)}`}
+              {one.bestTrialSearcherMetric != null && ` · best ${one.searcherMetric} ${format(one)}`}
               {one.state === 'STATE_ERROR' && (
                 <>
                   {' · '}

@@ -21,7 +21,7 @@ import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
 import { currentTab, Facts, Tabs } from '../components/Tabs';
 import { Time } from '../components/Time';
 import { failedTrial } from '../failure';
-import { bytes, counted, digits, duration, grouped, isEnded, progressOf, roughly, span } from '../format';
+import { bytes, counted, digits, grouped, isEnded, lasted, progressOf, roughly, span } from '../format';
 import type { ProfilerProps } from '../charts/Profiler';
 import { withEvent } from '../events';
 import { useLive, type Live } from '../live';
@@ -92,14 +92,19 @@ function Summary({ one, trials, now }: { one: Experiment; trials: readonly Trial
       <span>
         {ran > 0 ? (
           <span title={`${span(one.startTime, one.endTime, now)} from submission to end`}>
-            <span class="quiet">ran</span> {duration(ran)}
+            <span class="quiet">ran</span> {lasted(ran)}
           </span>
         ) : (
           <span title="since submission">
             <span class="quiet">{one.state === 'STATE_QUEUED' ? 'waiting' : 'elapsed'}</span> {span(one.startTime, one.endTime, now)}
           </span>
         )}
-        {left !== undefined && <span class="quiet"> · {roughly(left)} left</span>}
+        {left !== undefined && (
+          <span class="quiet" title="at the mean speed so far">
+            {' '}
+            · {roughly(left)} left
+          </span>
+        )}
       </span>
       <BestCheckpoint key={one.checkpointCount === 0 ? 'none' : 'some'} one={one} />
       <span class="quiet by-width">

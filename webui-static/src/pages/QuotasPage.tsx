@@ -11,6 +11,7 @@ import { Loaded } from '../components/Loaded';
 import { Table } from '../components/Table';
 import { useLive } from '../live';
 import { user as me } from '../session';
+import { PageHead } from './PageHead';
 
 interface Owner {
   scope: string;
@@ -113,12 +114,9 @@ export function QuotasPage() {
   const admin = me.value?.admin ?? false;
   return (
     <>
-      <div class="section-head">
-        <h1>Quotas</h1>
-        <span class="spring" />
-        <a href={paths.users}>Users</a>
-        {admin && live.data?.length !== 0 && <NewQuota reload={live.reload} />}
-      </div>
+      <PageHead path={[[paths.users, 'Users']]} title="Quotas">
+        <div class="actions">{admin && live.data?.length !== 0 && <NewQuota reload={live.reload} />}</div>
+      </PageHead>
       <p class="intro">
         Limits on what a user or a workspace uses at the same time. Without a quota there is no limit; where both have one, the smaller applies.
       </p>

@@ -19,7 +19,7 @@ import { Time } from '../components/Time';
 import { later } from '../components/later';
 import type { FilesProps } from '../media/TrialFiles';
 import { currentTab, Tabs } from '../components/Tabs';
-import { dateTime, duration, grouped, isEnded, digits, sorted, span, stateName } from '../format';
+import { dateTime, digits, grouped, isEnded, lasted, sorted, span, stateName } from '../format';
 import { useLive } from '../live';
 import { paths, useQuery, useTitle } from '../address';
 import type { Allocation, Checkpoint, Experiment, JsonObject, Trial } from '../wire';
@@ -61,7 +61,7 @@ function Head({ trial, experiment, brief, atLog }: { trial: Trial; experiment: E
   const hasRun = isEnded(trial.state) && trial.wallClockTime > 0;
   const facts: [string, ComponentChildren][] = [
     ['building for', trial.buildTime ? span(trial.buildTime, undefined, now) : ''],
-    hasRun ? ['ran', <span title={`${whole} from creation to end`}>{duration(trial.wallClockTime)}</span>] : ['elapsed', <span title="since its creation">{whole}</span>],
+    hasRun ? ['ran', <span title={`${whole} from creation to end`}>{lasted(trial.wallClockTime)}</span>] : ['elapsed', <span title="since its creation">{whole}</span>],
     ['batches', grouped(trial.totalBatchesProcessed)],
     ['started', <Time at={trial.startTime} />],
     ['restarts', trial.restarts > 0 ? trial.restarts : ''],
@@ -190,11 +190,7 @@ const Hyperparameters = ({ trial }: { trial: Trial }) => (
       <Values
         label="Metadata"
         of={trial.metadata ?? {}}
-        none={
-          <>
-            No metadata. Programs set it with <code>POST /api/v1/runs/{trial.id}/metadata</code>; the table of experiments shows it.
-          </>
-        }
+        none="No metadata. Programs set it by the HTTP API; each entry is a column of the table of experiments."
       />
     </section>
   </>

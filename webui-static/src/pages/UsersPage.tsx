@@ -99,7 +99,8 @@ export function UsersPage() {
                 </th>
                 <td>{one.displayName}</td>
                 <td class="reason">
-                  {one.admin && <span class="tag">Administrator</span>}
+                  {/* An administrator sees the roles of all users, the others only their own. */}
+                  {one.admin && !admin && <span class="tag">Administrator</span>}
                   <RoleTags
                     own={(grants.data?.all ?? []).filter((grant) => grant.userId === one.id)}
                     places={grants.data?.places ?? []}

@@ -2,7 +2,7 @@
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
 import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
-import { users } from '../calls/accounts';
+import { groupsIn, users } from '../calls/accounts';
 import { makeProject, projects, workspace } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
 import { Empty } from '../components/Empty';
@@ -59,21 +59,26 @@ function Projects({ id }: { id: number }) {
 function Members({ id }: { id: number }) {
   const grants = useGrants();
   const people = useLive('users', (signal) => users(signal), (change) => change === 'everything');
+  const groups = useLive(`groups ${id}`, (signal) => groupsIn(id, signal), (change) => change === 'everything');
   return (
     <Loaded live={grants}>
       {({ all, places }) => {
         const here = all.filter((one) => one.workspaceId === id || one.workspaceId === undefined);
         const members = (people.data ?? []).filter((one) => here.some((grant) => grant.userId === one.id));
+        const inGroups = groups.data ?? [];
         return (
           <>
             <div class="section-head">
-              <span class="quiet">{counted(members.length, 'member')}</span>
+              <span class="quiet">
+                {counted(members.length, 'member')}
+                {inGroups.length > 0 && `, ${counted(inGroups.length, 'group')}`}
+              </span>
               <span class="spring" />
               <GiveRole people={people.data ?? []} places={places} place={id} reload={grants.reload} />
             </div>
-            {members.length === 0 && <p class="quiet">No user has a role here.</p>}
-            {members.length > 0 && (
-              <Table label="Members" heads={['User', 'Roles']}>
+            {members.length + inGroups.length === 0 && <p class="quiet">No user has a role here.</p>}
+            {members.length + inGroups.length > 0 && (
+              <Table label="Members" heads={['User or group', 'Roles']}>
                 {members.map((one) => (
                   <tr key={one.id}>
                     <th scope="row">
@@ -89,6 +94,16 @@ function Members({ id }: { id: number }) {
                         here={id}
                         reload={grants.reload}
                       />
+                    </td>
+                  </tr>
+                ))}
+                {inGroups.map((one) => (
+                  <tr key={`group ${one.name}`}>
+                    <th scope="row">
+                      Group {one.name} <span class="quiet other-name">{one.users.join(', ') || 'without members'}</span>
+                    </th>
+                    <td class="reason">
+                      <RoleTags own={one.roles} places={places} name={`group ${one.name}`} may here={id} reload={groups.reload} />
                     </td>
                   </tr>
                 ))}

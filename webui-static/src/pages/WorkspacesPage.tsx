@@ -43,7 +43,7 @@ function List() {
               </th>
               <td class="number">{one.numProjects}</td>
               <td class="number">{one.numExperiments}</td>
-              <td>{one.username || '–'}</td>
+              <td>{one.username}</td>
             </tr>
           ))}
         </Table>

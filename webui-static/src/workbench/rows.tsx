@@ -230,7 +230,8 @@ export function RunRow(props: RunRowProps) {
 }
 
 function Summary({ group, column }: { group: Group; column: Column }) {
-  if (column.inGroup === 'range') return <>{rangeText(group.runs, column)}</>;
+  const [only] = group.runs;
+  if (column.inGroup === 'range') return <>{only && group.runs.length === 1 ? column.cell(only, 0) : rangeText(group.runs, column)}</>;
   const own = column.number && column.key !== 'id' ? spread(group.runs, column.key) : undefined;
   if (!own) return null;
   return (

@@ -1,4 +1,4 @@
-// Amounts of quotas as a user types and reads them.
+// Texts of pages: amounts of quotas as a user types and reads them, the effect of a continuation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { amountText, readAmount } from '../../../webui-static/src/calls/quotas';
@@ -20,4 +20,14 @@ test('amounts of bytes are shown as sizes', () => {
   assert.equal(amountText('checkpoint_bytes', 2_500_000), '2.5 MB');
   assert.equal(amountText('log_bytes', 500e9), '500 GB');
   assert.equal(amountText('slots', 8), '8');
+});
+
+Object.assign(globalThis, { matchMedia: () => ({ matches: false }) });
+const { effect } = await import('../../../webui-static/src/pages/ContinuePage');
+
+test('a continuation is described by the state of a single trial, or for all trials of a search', () => {
+  const of = (searcherType: string, state: string): string => effect({ searcherType, state, numTrials: 1 });
+  assert.match(of('single', 'STATE_COMPLETED'), /^The trial goes on/);
+  for (const state of ['STATE_ERROR', 'STATE_CANCELED']) assert.match(of('single', state), /^The trial runs again/);
+  assert.match(of('random', 'STATE_COMPLETED'), /^Failed trials run again/);
 });
