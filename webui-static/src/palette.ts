@@ -32,6 +32,12 @@ export function found(text: string, all: readonly Entry[]): Entry[] {
     .map(({ entry }) => entry);
 }
 
+// The identity of an entry.
+export const keyOf = ({ kind, to, title }: Entry): string => `${kind} ${to ?? title}`;
+
+// The entries, each once: of equal ones the last, which has a name, in the place of the first.
+export const distinct = (all: readonly Entry[]): Entry[] => [...new Map(all.map((entry) => [keyOf(entry), entry])).values()];
+
 // The entries of the master for a text; until its answer arrives, those of the answer before that fit.
 export const answered = (text: string, answer: { text: string; entries: Entry[] }): Entry[] =>
   answer.text === text ? answer.entries : found(text, answer.entries);

@@ -99,4 +99,10 @@ export function followSession(): void {
     if (user.value === null) events.stop();
     else events.start(sessionEnded);
   });
+  // Another tab has signed out, or in as another user: the session cookie is that of all tabs.
+  addEventListener('storage', ({ key, newValue }) => {
+    if (key !== KEY || !user.value) return;
+    if (newValue === null) sessionEnded();
+    else if (readUser(newValue)?.id !== user.value.id) location.reload();
+  });
 }

@@ -12,6 +12,7 @@ export interface ServerEvent {
   state?: string; // of experiment and trial events: "STATE_…"; missing if a user changed a name, labels or the like
   progress?: number; // 0..1
   group?: string; // of metrics events
+  batches?: number; // of trial and metrics events
   sameState?: boolean; // the state and the place in the queue were reported before: only numbers have changed
 }
 
@@ -64,6 +65,7 @@ export function toChange(message: { name: string; data: string }): Change | unde
     if (typeof data?.state === 'string') event.state = data.state;
     if (typeof data?.group === 'string') event.group = data.group;
     if (typeof data?.progress === 'number') event.progress = data.progress;
+    if (typeof data?.batches === 'number') event.batches = data.batches;
     if (data?.sameState === true) event.sameState = true;
   } catch {
     // Without readable data the kind alone still reports a change.

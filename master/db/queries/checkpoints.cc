@@ -10,7 +10,7 @@ constexpr const char* kCheckpointKeys[] = {
     "c.trial_id",
     "c.reported",
     "c.state",
-    "v.searcher_metric",
+    "nullif(v.searcher_metric, 'NaN')",
     "CASE WHEN json_typeof(v.metrics -> $4) = 'number' THEN (v.metrics ->> $4)::float8 END"};
 static_assert(std::size(kCheckpointKeys) == static_cast<std::size_t>(CheckpointSort::kMetric) + 1);
 

@@ -298,6 +298,18 @@ TEST_CASE("checkpoints carry the metrics of their steps") {
   CHECK(db::list_checkpoints(world.pool, {}).error().code == Code::kInvalidArgument);
 }
 
+TEST_CASE("a checkpoint whose metric is NaN is never the best") {
+  World world;
+  REQUIRE(world.pool.query("UPDATE metrics SET searcher_metric = 'NaN' WHERE steps_completed = 300"));
+  for (const bool descending : {true, false}) {
+    const auto all = db::list_checkpoints(world.pool, {.trial = TrialId(1),
+                                                       .window = {.descending = descending},
+                                                       .sort = db::CheckpointSort::kSearcherMetric});
+    if (!all) FAIL(all.error().message);
+    CHECK(all->rows.front().uuid != checkpoint_id("c300"));
+  }
+}
+
 TEST_CASE("a pool ends long statements, but not those that delete an experiment, a workspace or logs") {
   const Database database;
   db::ConnectOptions limited = database.connect();

@@ -92,6 +92,24 @@ export const accounts = [
     },
   ],
   [
+    'a page is loaded again when another tab has signed in as another user, and ends when it has signed out',
+    async () => {
+      await open('settings');
+      const other = await page.context().newPage();
+      await other.goto(`${cluster.url}/det/settings`);
+      await other.waitForSelector('main h1');
+      const loaded = page.waitForEvent('load');
+      await other.evaluate(() => localStorage.setItem('det.user', JSON.stringify({ id: 999, username: 'eve', admin: false, displayName: '' })));
+      await loaded;
+      await page.waitForSelector('main h1');
+      await other.evaluate(() => localStorage.removeItem('det.user'));
+      await page.waitForURL('**/det/login?next=*');
+      await other.close();
+      await open('settings');
+      await page.waitForSelector('main h1');
+    },
+  ],
+  [
     'a token is made, shown once, good for the API, and revoked',
     async () => {
       await open('settings');

@@ -33,6 +33,8 @@ test('ids arrive as numbers or as strings', () => {
     experimentId: 5,
     trialId: 9,
   });
+  const report = { trialId: 9, group: 'validation', batches: 0 };
+  assert.deepEqual(toChange({ name: 'metrics', data: JSON.stringify(report) }), { kind: 'metrics', ...report });
   assert.deepEqual(toChange({ name: 'logs', data: '{"taskId":"trial-9"}' }), {
     kind: 'logs',
     taskId: 'trial-9',

@@ -82,6 +82,20 @@ test('new points are requested until a load has ended, also after an abort', () 
   assert.deepEqual(held.begin([1, 2]), new Map([['training', new Set([2])]]));
 });
 
+test('a trial is loaded as a whole after a report between its points, but not after the event of a known point', () => {
+  const held = new Held('');
+  held.begin([1, 2]);
+  held.end([series('loss', 0, [10, 10, 980], [0, 1, 1])]);
+  const report = (batches: number) => held.outdate({ kind: 'metrics', trialId: 1, group: 'training', batches });
+  for (const batches of [10, 20, 1000, 1010]) report(batches);
+  assert.deepEqual([...held.trials], [1, 2]);
+  held.begin([1, 2]);
+  report(30);
+  assert.deepEqual([...held.trials], [2]);
+  held.end([]);
+  assert.deepEqual([...held.trials], [2], 'the load had begun before the report');
+});
+
 test('a trial without events for a while is loaded as a whole', () => {
   const held = new Held('');
   held.begin([1, 2]);

@@ -44,6 +44,12 @@ test('and binds closer than or; parentheses, lists, emptiness and quotes are kep
   assert.equal(parse('  ', known), undefined);
 });
 
+test('a printed text is read as this text', () => {
+  for (const text of ['a and b', 'x=1', 'lr < 1', 'or', 'a  b', '"open', 'mnist (2)', 'mnist run 3', 'back\\slash'])
+    assert.deepEqual(parse(print({ kind: 'text', text }), known), { kind: 'text', text }, text);
+  assert.equal(print({ kind: 'text', text: 'x=1' }), '"x=1"');
+});
+
 test('a mistake is named with its place and, if there is one, the column that was meant', () => {
   assert.equal(mistake('name ~ a and widht > 3'), '13: There is no column “widht”. Did you mean width?');
   assert.equal(mistake('hp.lr <'), '7: Expected a value after “<”.');

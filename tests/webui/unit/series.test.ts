@@ -320,3 +320,20 @@ test('learning rates whose peaks are wide apart have a logarithmic axis, from be
   assert.deepEqual(coinciding({ series: [run(1, [0.001, 0.002]), end, run(2, [0.002, 0.001]), { ...end, place: 1 }] }), [], 'ends of means');
   for (const name of ['loss', 'clr', 'lrs']) assert.equal(rateRange({ name, series: rates }), undefined);
 });
+
+test('the y axis has the range of the newest panel; a plot is made again when its lines lose their dots', async () => {
+  Object.assign(globalThis, { matchMedia: () => ({ matches: false, addEventListener: () => {} }) });
+  const { shapeOf } = await import('../../../webui-static/src/charts/MetricChart');
+  const { rangeOfY } = await import('../../../webui-static/src/charts/plot');
+  const of = (count: number, range?: [number, number]) => {
+    const x = Array.from({ length: count }, (_, at) => at);
+    const panel: Panel = { name: 'memory_free', range, series: [{ label: '', group: 'memory', trial: 1, place: 0, x, y: x, steps: x }] };
+    return { panel, look: { axis: 'time', log: false, smoothing: 0 }, colors: [], zoom: () => {}, focus: undefined, rates: undefined, isBelow: false, pale: [] };
+  };
+  assert.deepEqual(rangeOfY(false, of(3, [0, 8]), 1, 9), [0, 8]);
+  const [low, high] = rangeOfY(false, of(3), 1, 9);
+  assert.ok((low ?? 1) < 1 && (high ?? 9) > 9);
+  assert.deepEqual(rangeOfY(true, of(3, [0, 8]), 1, 9), [1, 10]);
+  const shapes = [1, 2, 8, 9, 10].map((count) => shapeOf(of(count), 'light'));
+  assert.deepEqual(shapes.slice(1).map((shape, at) => shape === shapes[at]), [false, true, false, true]);
+});

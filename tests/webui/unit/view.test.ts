@@ -1,7 +1,7 @@
 // The view of the experiments table: conversion to and from its address and to the request.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { flipTop, keepsOrder, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/workbench/view';
+import { flipTop, keepsOrder, keepsRows, nextSorts, readView, toSearch, withIds, writeView } from '../../../webui-static/src/workbench/view';
 import { available, column } from '../../../webui-static/src/workbench/columns';
 import { heatOf, mayHeat } from '../../../webui-static/src/workbench/heat';
 import { parse } from '../../../webui-static/src/workbench/query';
@@ -134,6 +134,13 @@ test('updates of rows keep the order unless a changing column sorts', () => {
   assert.equal(keepsOrder(readView({})), true);
   assert.equal(keepsOrder(readView({ sort: '-id,user' })), true);
   assert.equal(keepsOrder(readView({ sort: '-searcherMetricsVal' })), false);
+});
+
+test('a row begins to match by a state or an edit, unless the query is about a changing column', () => {
+  const known = ['name', 'state', 'progress', 'duration', 'searcherMetricsVal', 'hp.lr', 'validation.loss'].map((key) => ({ key, title: key }));
+  const keeps = (text: string): boolean => keepsRows(parse(text, known));
+  for (const text of ['', 'mnist', 'state = completed and name ~ a', 'mnist or state = error']) assert.equal(keeps(text), true, text);
+  for (const text of ['metric < 0.1', 'progress > 0.5', 'state = completed and duration > 1h', 'a or (b or loss < 1)', 'lr = 1']) assert.equal(keeps(text), false, text);
 });
 
 test('changed rows are taken in portions, oldest first', () => {

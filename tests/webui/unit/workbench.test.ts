@@ -80,6 +80,20 @@ test('the pointer on a value of a group shows its runs, least, median and greate
   assert.equal(text(runs.slice(3)), '');
 });
 
+test('groups show durations and sizes with their units, and no mean of ids', () => {
+  const of = (id: number, seconds: number, size: number): Run => {
+    const startTime = '2026-11-02T00:00:00Z';
+    const endTime = new Date(Date.parse(startTime) + 1000 * seconds).toISOString();
+    return ofTrial({ trialIds: [], labels: [] } as unknown as Experiment, trial(id, {}, 0, { startTime, endTime, totalCheckpointSize: size }));
+  };
+  const runs = [of(1, 3600, 1e9), of(2, 3900, 3e9)];
+  const text = (key: string): string => spreadText(runs, column(key, 'trial') as Column);
+  assert.equal(text('duration'), '2 runs · mean 1h 02m ± 3m 32s · min 1h 00m · median 1h 02m · max 1h 05m');
+  assert.equal(text('checkpointSize'), '2 runs · mean 2.0 GB ± 1.4 GB · min 1.0 GB · median 2.0 GB · max 3.0 GB');
+  const forked = column('forkedFrom') as Column;
+  assert.equal(inGroups(forked, groupsOf(runs, ['state'])), forked);
+});
+
 test('trials of a search by halving have a column of stages, and one of schedules if there are several; others have none', () => {
   const stage = { at: 1, of: 3, length: 10, unit: 'batches', isStopped: true, schedule: 1, schedules: 1 };
   const staged = { ...run(1, {}, 1), stage };

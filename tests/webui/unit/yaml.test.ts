@@ -15,6 +15,16 @@ test('a key is put into its mapping, or replaced, and the rest stays as it was w
   for (const [before, after] of cases) assert.equal(withKey(before, 'searcher', 'id', '7'), after);
 });
 
+test('a key takes the place of one that it excludes', () => {
+  const cases: [string, string][] = [
+    ['searcher:\n  name: single\n  other: 3\n', 'searcher:\n  name: single\n  id: 7\n'],
+    ['searcher: {name: single, other: 3, metric: a}\n', 'searcher: {name: single, id: 7, metric: a}\n'],
+    ['searcher:\n  name: single\n  id: 3\n', 'searcher:\n  name: single\n  id: 7\n'],
+    ['searcher:\n  another: 3\n', 'searcher:\n  id: 7\n  another: 3\n'],
+  ];
+  for (const [before, after] of cases) assert.equal(withKey(before, 'searcher', 'id', '7', 'other'), after);
+});
+
 test('a field is found at its line, one that is missing at what would hold it', () => {
   const text = [
     'name: x', // 1

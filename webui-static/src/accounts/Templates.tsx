@@ -1,5 +1,6 @@
 // Configuration templates: list, text, creation and removal.
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { useQuery } from '../address';
 import { removeTemplate, saveTemplate, templates, type Template } from '../calls/accounts';
 import { workspaces } from '../calls/places';
@@ -7,6 +8,7 @@ import { ConfigEditor } from '../components/ConfigEditor';
 import { Confirm } from '../components/Confirm';
 import { Loaded } from '../components/Loaded';
 import { ErrorNote } from '../components/notes';
+import { useDraft } from '../draft';
 import { useLive } from '../live';
 import { useWork } from '../work';
 
@@ -14,13 +16,20 @@ const FIRST_TEXT = '# Settings that experiments share.\nmax_restarts: 3\n';
 
 function Form({ one, done }: { one: Template | undefined; done: (name: string) => void }) {
   const name = useSignal(one?.name ?? '');
-  const text = useSignal(one?.text ?? FIRST_TEXT);
+  const draft = useDraft(`templates/${one?.name ?? ''}`);
+  const text = draft.text ?? one?.text ?? FIRST_TEXT;
   const place = useSignal(one?.workspaceId ?? 1);
   const places = useLive('workspaces', (signal) => workspaces(signal), () => false);
   const { busy, error, run } = useWork();
+  // The draft of an existing template is shown until the saved text has arrived.
+  useEffect(() => {
+    if (one && draft.text === one.text) draft.drop();
+  });
   const save = async (): Promise<void> => {
-    const template = { name: name.value.trim(), workspaceId: place.value, text: text.value };
-    if (template.name !== '' && (await run(() => saveTemplate(template, one === undefined)))) done(template.name);
+    const template = { name: name.value.trim(), workspaceId: place.value, text };
+    if (template.name === '' || !(await run(() => saveTemplate(template, one === undefined)))) return;
+    if (!one) draft.drop();
+    done(template.name);
   };
   return (
     <section aria-labelledby="template-title">
@@ -44,15 +53,18 @@ function Form({ one, done }: { one: Template | undefined; done: (name: string) =
       )}
       <ConfigEditor
         label="Template"
-        text={text.value}
+        text={text}
         problems={error?.problems ?? []}
-        change={(to) => (text.value = to)}
+        change={draft.change}
         submit={() => void save()}
       />
       {(error?.problems.length ?? 0) === 0 && <ErrorNote error={error} />}
       <div class="actions">
-        <button type="button" class="primary" disabled={busy || text.value === one?.text} onClick={() => void save()}>
+        <button type="button" class="primary" disabled={busy || text === one?.text} onClick={() => void save()}>
           Save
+        </button>
+        <button type="button" disabled={busy || draft.text === undefined} onClick={draft.drop}>
+          Start over
         </button>
         <span class="spring" />
         {one && (
@@ -62,7 +74,7 @@ function Form({ one, done }: { one: Template | undefined; done: (name: string) =
             yes="Delete"
             no="Keep it"
             work={() => removeTemplate(one.name)}
-            done={() => done('')}
+            done={() => (draft.drop(), done(''))}
           >
             Experiments that were made with it keep what they got.
           </Confirm>

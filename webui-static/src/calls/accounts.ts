@@ -27,48 +27,60 @@ export interface Assignment {
   role: Role;
   workspaceId: number | undefined; // undefined: all workspaces
 }
+interface Held {
+  userId?: number;
+  groupId?: number;
+  roleAssignment?: { scopeWorkspaceId?: number | null; scopeCluster?: boolean } | null;
+}
 interface RoleAnswer {
   role?: Role | null;
-  userRoleAssignments?: {
-    userId: number;
-    roleAssignment?: { scopeWorkspaceId?: number | null; scopeCluster?: boolean } | null;
-  }[];
-  groupRoleAssignments?: { groupId: number }[];
+  userRoleAssignments?: Held[];
+  groupRoleAssignments?: Held[];
 }
 
 export const roles = async (): Promise<Role[]> =>
   (await change<{ roles: Role[] }>('POST', '/api/v1/roles/search', { limit: 100 })).roles;
 
-// The role assignments that the user may see.
-export async function assignments(): Promise<Assignment[]> {
-  const roleIds = (await roles()).map((role) => role.roleId);
-  const answer = await change<{ roles: RoleAnswer[] }>('POST', '/api/v1/roles/search/by-ids', { roleIds });
-  return answer.roles.flatMap(({ role, userRoleAssignments = [] }) =>
+const toAssignments = (answers: readonly RoleAnswer[]): Assignment[] =>
+  answers.flatMap(({ role, userRoleAssignments = [], groupRoleAssignments = [] }) =>
     role
-      ? userRoleAssignments.map(({ userId, roleAssignment }) => ({
-          userId,
+      ? [...userRoleAssignments, ...groupRoleAssignments].map(({ roleAssignment, ...holder }) => ({
+          ...holder,
           role,
           workspaceId: roleAssignment?.scopeWorkspaceId ?? undefined,
         }))
       : [],
   );
+
+// The role assignments that the user may see: all of them for an administrator of the cluster, else the own ones.
+export async function assignments(): Promise<Assignment[]> {
+  const roleIds = (await roles()).map((role) => role.roleId);
+  return toAssignments((await change<{ roles: RoleAnswer[] }>('POST', '/api/v1/roles/search/by-ids', { roleIds })).roles);
 }
 
-export interface GroupRoles {
-  name: string;
-  users: string[];
-  roles: Assignment[];
+export interface Members {
+  users: { id: number; username: string; displayName?: string; roles: Assignment[] }[];
+  groups: { name: string; users: string[]; roles: Assignment[] }[];
 }
 
-// The groups with a role in a workspace.
-export async function groupsIn(workspaceId: number, signal: AbortSignal): Promise<GroupRoles[]> {
-  const path = `/api/v1/roles/workspace/${workspaceId}`;
-  const { groups = [], assignments = [] } = await get<{ groups?: { groupId: number; name: string; users?: { username: string }[] }[]; assignments?: RoleAnswer[] }>(path, signal);
-  return groups.map(({ groupId, name, users: all = [] }) => ({
-    name,
-    users: all.map(({ username }) => username),
-    roles: assignments.flatMap(({ role, groupRoleAssignments = [] }) => (role && groupRoleAssignments.some((one) => one.groupId === groupId) ? [{ groupId, role, workspaceId }] : [])),
-  }));
+interface MembersAnswer {
+  groups?: { groupId: number; name: string; users?: User[] }[];
+  usersAssignedDirectly?: User[];
+  assignments?: RoleAnswer[];
+}
+
+// The users and groups with a role in a workspace, or everywhere.
+export async function membersOf(workspaceId: number, signal: AbortSignal): Promise<Members> {
+  const answer = await get<MembersAnswer>(`/api/v1/roles/workspace/${workspaceId}`, signal);
+  const all = toAssignments(answer.assignments ?? []);
+  return {
+    users: (answer.usersAssignedDirectly ?? []).map((one) => ({ ...one, roles: all.filter(({ userId }) => userId === one.id) })),
+    groups: (answer.groups ?? []).map(({ groupId, name, users: own = [] }) => ({
+      name,
+      users: own.map(({ username }) => username),
+      roles: all.filter((one) => one.groupId === groupId),
+    })),
+  };
 }
 
 export const setRole = (on: boolean, { userId, groupId, role, workspaceId }: Assignment): Promise<unknown> =>

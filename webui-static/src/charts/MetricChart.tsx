@@ -12,7 +12,7 @@ import { focusOf, steadiness, type Focus } from './focus';
 import { Grip } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
 import { HoverValues, type Hover } from './hover';
-import { colorsAreTrials, DIMMED, heightOf, isHovered, options, type ChartProps, type Ranges } from './plot';
+import { colorsAreTrials, DIMMED, hasDots, heightOf, isHovered, options, type ChartProps, type Ranges } from './plot';
 import { NO_PLACE, onAxis, onGrid, smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
 // Pixels that a full screen keeps for the caption.
@@ -92,13 +92,13 @@ function toData({ panel, look, focus }: Pick<Drawn, 'panel' | 'look' | 'focus'>)
 type Drawn = ChartProps & Ranges;
 
 // A change of it makes the plot again; other changes are new data or another size.
-const shapeOf = ({ panel, look, colors, tags }: Drawn, theme: string): string =>
+export const shapeOf = ({ panel, look, colors, tags }: Drawn, theme: string): string =>
   [
-    ...panel.series.map(({ label, place, trial }) => `${label} ${trial} ${colors?.[place]}`),
+    ...panel.series.map(({ label, place, trial, x }) => `${label} ${trial} ${colors?.[place]} ${x.length === 1}`),
     tags?.join(),
     theme,
     isBanded(panel),
-    isPoint(panel),
+    hasDots(panel),
     look.axis,
     look.log,
     look.size,

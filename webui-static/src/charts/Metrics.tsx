@@ -147,7 +147,7 @@ function sourcesOf(trials: readonly (Other & { name?: string })[], data: readonl
 // The panels of curves. A new panel object redraws its chart, so panels are made again only with their data.
 function usePanels(props: Props, data: MetricSeries[] | undefined, ofOthers: MetricSeries[], axis: Axis): Panel[] {
   const { curves, others = NO_OTHERS, single, system = false, groups, objective } = props;
-  const starts = curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)?.label].join()).join('\n');
+  const sources = JSON.stringify([groups?.few, curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)])]);
   const behind = useMemo(() => {
     const panels = toPanels(sourcesOf(others, ofOthers, system), axis);
     return new Map(panels.map(({ name, series }) => [name, series.map((one) => ({ ...one, place: NO_PLACE }))]));
@@ -157,7 +157,7 @@ function usePanels(props: Props, data: MetricSeries[] | undefined, ofOthers: Met
     const all = ledBy(toPanels(sourcesOf(named, data ?? [], system), axis), objective?.metric);
     if (system) return all.map(asSystem).sort((a, b) => systemRank(a.name) - systemRank(b.name));
     return all.map((panel) => (groups ? toBands(panel, groups.of, groups.few) : { ...panel, behind: behind.get(panel.name) ?? [] }));
-  }, [data, behind, starts, axis, system, objective?.metric]);
+  }, [data, behind, sources, axis, system, objective?.metric]);
 }
 
 interface Shown {

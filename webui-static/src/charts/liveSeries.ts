@@ -2,9 +2,10 @@
 import { useSignal } from '@preact/signals';
 import { useMemo, useRef } from 'preact/hooks';
 import * as api from '../api';
-import type { Change } from '../events';
+import type { Change, ServerEvent } from '../events';
 import { useLive, type Live } from '../live';
 import type { MetricSeries } from '../wire';
+import { sums } from './series';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
@@ -45,6 +46,11 @@ export function merge(older: readonly MetricSeries[], newer: readonly MetricSeri
 export const lastBatch = (all: readonly MetricSeries[], trialId: number, group: string): number =>
   Math.max(0, ...all.filter((series) => series.trialId === trialId && series.group === group).map(({ batches }) => sum(batches)));
 
+// Whether the report of an event is before the newest point of its group and not among the points: a request for later ones
+// would leave it out. An event may arrive after its point.
+const isBetween = (all: readonly MetricSeries[], { trialId = 0, group = '', batches = Infinity }: ServerEvent): boolean =>
+  batches < lastBatch(all, trialId, group) && !all.some((series) => series.trialId === trialId && series.group === group && sums(series.batches).includes(batches));
+
 // Trials with new points, by group.
 type Stale = Map<string, Set<number>>;
 
@@ -73,8 +79,8 @@ export class Held {
     if (change === 'everything') {
       this.trials.clear();
       this.coming.clear();
-    } else if (!change.group || !change.trialId) {
-      // Points were removed, because a trial went back to a checkpoint.
+    } else if (!change.group || !change.trialId || isBetween(this.data, change)) {
+      // Without a group: points were removed, because a trial went back to a checkpoint.
       this.trials.delete(change.trialId ?? 0);
       this.coming.delete(change.trialId ?? 0);
     } else mark(this.stale, change.group, [change.trialId]);

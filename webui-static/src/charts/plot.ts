@@ -55,9 +55,9 @@ export interface ChartProps {
   resize?: Resize | undefined; // by its lower edge
 }
 
-// Ranges of the axes: of x as given, of y without the first values or that of learning rates, with curves below it or not;
-// and the curves behind the others.
-export type Ranges = Pick<ChartProps, 'domain'> & { focus: Focus | undefined; rates: [number, number] | undefined; isBelow: boolean; pale: readonly Series[] };
+// Ranges of the axes: of x as given, of y that of the panel, without the first values, or that of learning rates, with curves
+// below it or not; and the curves behind the others.
+export type Ranges = Pick<ChartProps, 'domain' | 'panel'> & { focus: Focus | undefined; rates: [number, number] | undefined; isBelow: boolean; pale: readonly Series[] };
 
 const along = (places: ArrayLike<number> | undefined, min: number, max: number, domain: ChartProps['domain']): uPlot.Range.MinMax => {
   if (domain && domain[0] < domain[1]) return [...domain];
@@ -86,6 +86,10 @@ function magnitudes([min, max]: readonly [number | null, number | null]): uPlot.
   const [low, high] = [rounded(min, Math.floor), rounded(ABOVE * max, Math.ceil)];
   return low < high ? [low, high] : [low, 2 * high];
 }
+
+// The range of the y axis for values from `min` to `max`.
+export const rangeOfY = (isLog: boolean | undefined, { panel, rates, focus, pale }: Ranges, min: number, max: number): uPlot.Range.MinMax =>
+  isLog ? magnitudes(rates ?? withPale([min, max], pale, 0)) : (panel.range ?? around(...(focus?.range ?? withPale([min, max], pale))));
 
 // Ticks of a logarithmic axis with a line and a text: powers of ten, for at most this many of them also 2 and 5 times
 // these, and all of a part of a power.
@@ -126,6 +130,9 @@ const snapped = (plot: uPlot, left: number, top: number): [number, number] => {
 // Whether a color stands for one trial, so that table and charts can point at it.
 export const colorsAreTrials = ({ panel, colors }: Pick<ChartProps, 'panel' | 'colors'>): boolean => colors !== undefined && !isBanded(panel);
 
+// Whether the points of all lines have dots.
+export const hasDots = ({ series }: Pick<Panel, 'series'>): boolean => series.length <= DOTTED_SERIES && series.every(({ x }) => x.length <= DOTTED_POINTS);
+
 // Lines of a panel between pixels, at most: on whole pixels a slow decay has steps. More lines are drawn on pixels, which
 // leaves out points.
 const FINE_SERIES = 16;
@@ -133,7 +140,7 @@ const FINE_SERIES = 16;
 // The lines of a panel, with smoothing also the unsmoothed ones behind them, and the bands of groups between their edges.
 function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonly string[], card: string): { lines: uPlot.Series[]; bands: uPlot.Band[] } {
   const count = panel.series.length;
-  const hasDots = count <= DOTTED_SERIES && panel.series.every(({ x }) => x.length <= DOTTED_POINTS);
+  const isDotted = hasDots(panel);
   const wider = isBanded(panel) ? MEAN : 1;
   const styles = new Map(panel.series.map(({ group }) => [group, styleOf(panel, group)]));
   const own = panel.series.map((series, i) => {
@@ -147,7 +154,7 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       pxAlign: count <= FINE_SERIES ? 0 : 1,
       dash: series.isPartial && opacity === 1 ? PARTIAL : dash,
       // Points of validation are hollow.
-      points: { show: series.x.length === 1 || hasDots, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
+      points: { show: series.x.length === 1 || isDotted, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
     };
   });
   const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(isOfOne(panel) ? RAW_OF_ONE : RAW), width: 1 })) : [];
@@ -378,7 +385,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
     // A single point lies at the right end of the x axis and in the middle of the y axis.
     scales: {
       x: { time: false, range: (plot, min, max) => along(plot.data[0], min, max, ranges().domain) },
-      y: look.log ? { distr: 3, range: (_, min, max) => magnitudes(ranges().rates ?? withPale([min, max], ranges().pale, 0)) } : { range: (_, min, max) => panel.range ?? around(...(ranges().focus?.range ?? withPale([min, max], ranges().pale))) },
+      y: { distr: look.log ? 3 : 1, range: (_, min, max) => rangeOfY(look.log, ranges(), min, max) },
     },
     axes: axesOf(props),
     series: [{ label: look.axis }, ...lines],

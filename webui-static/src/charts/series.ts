@@ -108,7 +108,7 @@ export function panelName(group: string, name: string): string {
 }
 
 // The prefix sums of the differences.
-function sums(differences: readonly number[], start = 0): number[] {
+export function sums(differences: readonly number[], start = 0): number[] {
   let at = start;
   return differences.map((difference) => (at += difference));
 }

@@ -125,12 +125,13 @@ const hasMetric = (one: Checkpoint): boolean => one.training?.searcherMetric != 
 const savedAt = (one: Checkpoint): number => Date.parse(one.reportTime ?? '') || 0;
 
 // Checkpoints in the order of `all`, or the newest first if none of them has a metric.
-function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps, 'live'> & { all: Checkpoint[]; reload: () => void }) {
+function Rows({ all, first, metricName, isBest, named, total, reload }: Omit<ListProps, 'live'> & { all: Checkpoint[]; reload: () => void }) {
   const measured = all.some(hasMetric);
   const rows = measured ? all : [...all].sort((a, b) => savedAt(b) - savedAt(a));
   const [kept, gone] = [rows.filter(isKept), rows.filter((one) => !isKept(one))];
   const best = kept.find((one) => hasMetric(one) && isBest(one));
   const latest = [...kept].sort((a, b) => b.stepsCompleted - a.stepsCompleted || savedAt(b) - savedAt(a))[0];
+  const isCut = total !== undefined && all.length === MAX_CHECKPOINTS && total > kept.length;
   const columns: [string, string][] = [
     [named ? 'Trial' : 'Step', '15rem'],
     [metricName, 'minmax(6rem, 10rem)'],
@@ -140,14 +141,16 @@ function Rows({ all, first, metricName, isBest, named, reload }: Omit<ListProps,
     ['ID', '6rem'],
   ];
   const row = (one: Checkpoint) => {
-    const marks = [...(one === best ? ['best'] : []), ...(one === latest && kept.length > 1 ? ['latest'] : [])];
+    const marks = [...(one === best ? ['best'] : []), ...(one === latest && kept.length > 1 && !isCut ? ['latest'] : [])];
     return <CheckpointRow key={one.uuid} one={one} metricName={metricName} marks={marks} named={named} reload={reload} />;
   };
   return (
     <div style={{ '--columns': columns.map(([, width]) => width).join(' ') }}>
       {kept.length > 0 && (
         <p class="quiet">
-          {counted(kept.length, 'checkpoint')}, {bytes(kept.reduce((sum, one) => sum + sizeOf(one), 0))}.{kept.length > 1 && ` ${measured ? first : 'Newest first.'}`}
+          {isCut && `${kept.length} of `}
+          {counted(isCut ? total : kept.length, 'checkpoint')}
+          {isCut ? '; these have' : ','} {bytes(kept.reduce((sum, one) => sum + sizeOf(one), 0))}.{kept.length > 1 && ` ${measured ? first : 'Newest first.'}`}
         </p>
       )}
       {kept.length > 0 && (
@@ -171,6 +174,7 @@ interface ListProps {
   metricName: string;
   isBest: (one: Checkpoint) => boolean; // the first one for which this holds is marked
   named: boolean; // the checkpoints are of several trials
+  total?: number; // where `live` has only the first MAX_CHECKPOINTS
 }
 
 const List = ({ live, ...props }: ListProps) => (
@@ -206,5 +210,5 @@ export function ExperimentCheckpoints({ one, smallerIsBetter }: { one: Experimen
     (change) => change === 'everything' || (change.kind === 'checkpoint' && change.experimentId === one.id),
     2000,
   );
-  return <List live={live} named={one.numTrials > 1} metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'} when saved.`} />;
+  return <List live={live} named={one.numTrials > 1} total={one.checkpointCount} metricName={one.searcherMetric || 'Metric'} isBest={() => true} first={`Best first, by ${one.searcherMetric || 'the metric of the search'} when saved.`} />;
 }

@@ -8,9 +8,9 @@ import { searchExperiments } from '../api';
 import { modelsNamed } from '../calls/models';
 import { counted, stateName } from '../format';
 import { helpOpen } from '../keys';
-import { answered, found, numbered, type Entry } from '../palette';
-import { signOut } from '../session';
+import { answered, distinct, found, keyOf, numbered, type Entry } from '../palette';
 import { theme } from '../settings';
+import { print } from '../workbench/query';
 
 export const paletteOpen = signal(false);
 
@@ -41,7 +41,6 @@ const ACTIONS: Entry[] = [
   { kind: 'Action', title: 'Dark theme', run: () => (theme.value = 'dark') },
   { kind: 'Action', title: 'Theme of the system', run: () => (theme.value = 'system') },
   { kind: 'Action', title: 'Keyboard shortcuts', run: () => (helpOpen.value = true) },
-  { kind: 'Action', title: 'Sign out', run: () => void signOut().catch(() => {}) },
 ];
 
 // Links of the experiment or trial that the page shows.
@@ -76,7 +75,7 @@ async function experimentsWith(text: string, signal: AbortSignal): Promise<Entry
     to: paths.experiment(one.id),
   }));
   if (pagination.total <= MAX_EXPERIMENTS || text === '') return entries;
-  return [...entries, { kind: 'Experiment', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(text)}` }];
+  return [...entries, { kind: 'Experiment', title: `All ${counted(pagination.total, 'experiment')} with “${text}”`, to: `${paths.experiments}?q=${encodeURIComponent(print({ kind: 'text', text }))}` }];
 }
 
 // The entries that the master finds with a text.
@@ -97,16 +96,29 @@ function useFound(text: string): { entries: Entry[]; isPending: boolean } {
   return { entries: state.value ? answered(text, state.value) : [], isPending: state.value?.text !== text };
 }
 
-function Finder({ close }: { close: () => void }) {
+// The place of the marked entry, the first one until another is marked, and the function that marks one. An answer may come
+// just before Enter: an entry that is marked for a text stays marked.
+function useMarked(text: string, all: readonly Entry[]): [number, (entry: Entry | undefined) => void] {
+  const marked = useSignal('');
+  const keyIn = (entry: Entry): string => `${text}\n${keyOf(entry)}`;
+  const current = Math.max(0, all.findIndex((entry) => keyIn(entry) === marked.value));
+  const mark = (entry: Entry | undefined): void => void (entry && (marked.value = keyIn(entry)));
+  useEffect(() => {
+    if (text !== '') mark(all[current]);
+  });
+  return [current, mark];
+}
+
+function Finder({ close, leave }: { close: () => void; leave: () => void }) {
   const { path, route } = useLocation();
   const text = useSignal('');
-  const at = useSignal(0);
   const { entries: ofMaster, isPending } = useFound(text.value);
   const opensFirst = useRef(false); // once the answer arrives
   const list = useRef<HTMLUListElement>(null);
   const pages = found(text.value, PAGES);
-  const all = [...byNumber(text.value), ...found(text.value, ofPage(path)), ...(text.value === '' ? [...ofMaster, ...pages] : [...pages, ...ofMaster]), ...found(text.value, ACTIONS)];
-  const current = Math.min(at.value, all.length - 1);
+  const actions: Entry[] = [...ACTIONS, { kind: 'Action', title: 'Sign out', run: leave }];
+  const all = distinct([...byNumber(text.value), ...found(text.value, ofPage(path)), ...(text.value === '' ? [...ofMaster, ...pages] : [...pages, ...ofMaster]), ...found(text.value, actions)]);
+  const [current, mark] = useMarked(text.value, all);
   const open = (entry: Entry | undefined): void => {
     if (!entry) return;
     close();
@@ -118,8 +130,8 @@ function Finder({ close }: { close: () => void }) {
     if (!isPending) opensFirst.current = false;
   }, [isPending]);
   const onKey = (event: KeyboardEvent): void => {
-    if (event.key === 'ArrowDown') at.value = Math.min(all.length - 1, current + 1);
-    else if (event.key === 'ArrowUp') at.value = Math.max(0, current - 1);
+    if (event.key === 'ArrowDown') mark(all[current + 1]);
+    else if (event.key === 'ArrowUp') mark(all[current - 1]);
     else if (event.key === 'Enter') all.length > 0 ? open(all[current]) : (opensFirst.current = isPending);
     else return;
     event.preventDefault();
@@ -137,13 +149,13 @@ function Finder({ close }: { close: () => void }) {
         placeholder="Name, number, page or action"
         autoComplete="off"
         spellcheck={false}
-        onInput={(event) => ((text.value = event.currentTarget.value), (at.value = 0), (opensFirst.current = false))}
+        onInput={(event) => ((text.value = event.currentTarget.value), (opensFirst.current = false))}
         onKeyDown={onKey}
       />
       {all.length === 0 && <p class="quiet">{isPending ? 'Searching…' : `Nothing matches “${text.value}”.`}</p>}
       <ul id="palette-list" role="listbox" aria-label="Results" ref={list} hidden={all.length === 0}>
         {all.map((entry, index) => (
-          <Fragment key={`${entry.kind} ${entry.to ?? entry.title}`}>
+          <Fragment key={keyOf(entry)}>
             {entry.kind !== all[index - 1]?.kind && (
               <li role="presentation" class="head">
                 {entry.kind}s
@@ -153,7 +165,7 @@ function Finder({ close }: { close: () => void }) {
               id={`palette-${index}`}
               role="option"
               aria-selected={index === current}
-              onPointerMove={() => (at.value = index)}
+              onPointerMove={() => mark(entry)}
               onClick={() => open(entry)}
             >
               <span>{entry.title}</span>
@@ -183,7 +195,7 @@ document.addEventListener('keydown', (event: KeyboardEvent): void => {
   else paletteOpen.value = !paletteOpen.value;
 });
 
-export function Palette() {
+export function Palette({ leave }: { leave: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const open = paletteOpen.value;
   useLayoutEffect(() => {
@@ -200,7 +212,7 @@ export function Palette() {
       onClose={() => shown.current && !dialog.current?.open && (paletteOpen.value = false)}
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
-      {open && <Finder close={() => (paletteOpen.value = false)} />}
+      {open && <Finder close={() => (paletteOpen.value = false)} leave={leave} />}
     </dialog>
   );
 }

@@ -156,7 +156,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {children}
       </main>
       <KeyHelp />
-      <Palette />
+      <Palette leave={leave} />
     </div>
   );
 }

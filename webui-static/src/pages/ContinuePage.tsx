@@ -1,5 +1,4 @@
 // Continues an ended experiment: extends it, or retries its failed trials.
-import { useSignal } from '@preact/signals';
 import { useLocation } from 'preact-iso';
 import { useRef } from 'preact/hooks';
 import { paths, useTitle } from '../address';
@@ -9,6 +8,7 @@ import { at } from '../workbench/runs';
 import { useCheck, CheckNote } from '../components/Checked';
 import { ConfigEditor } from '../components/ConfigEditor';
 import { ErrorNote } from '../components/notes';
+import { useDraft } from '../draft';
 import { grouped, isEnded } from '../format';
 import { useLive } from '../live';
 import { useWork } from '../work';
@@ -105,9 +105,10 @@ function Totals({ one, text, change }: { one: Experiment; text: string; change: 
 
 function Form({ one }: { one: Experiment }) {
   const { route } = useLocation();
-  const text = useSignal(proposal(one));
-  const isUnfolded = useRef(text.value === '');
-  const checked = useCheck(text.value, async (now) => {
+  const draft = useDraft(location.pathname);
+  const text = draft.text ?? proposal(one);
+  const isUnfolded = useRef(draft.text !== undefined || text === '');
+  const checked = useCheck(text, async (now) => {
     await changes.goOn(one.id, now, true);
     return { summary: now.trim() === '' ? 'its failed trials run again' : growth(one, now), warnings: [] };
   });
@@ -115,20 +116,21 @@ function Form({ one }: { one: Experiment }) {
   const submit = async (): Promise<void> => {
     if (!checked?.result) return;
     await run(async () => {
-      await changes.goOn(one.id, text.value);
+      await changes.goOn(one.id, text);
+      draft.drop();
       route(paths.experiment(one.id));
     });
   };
   return (
     <>
-      <Totals one={one} text={text.value} change={(to) => (text.value = to)} />
+      <Totals one={one} text={text} change={draft.change} />
       <details class="changes" open={isUnfolded.current}>
         <summary>Changes as YAML</summary>
         <ConfigEditor
           label="Changes to the configuration"
-          text={text.value}
+          text={text}
           problems={checked?.error?.problems ?? []}
-          change={(to) => (text.value = to)}
+          change={draft.change}
           submit={() => void submit()}
         />
       </details>
@@ -137,6 +139,9 @@ function Form({ one }: { one: Experiment }) {
       <div class="actions">
         <button type="button" class="primary" disabled={busy || !checked?.result} onClick={() => void submit()}>
           Continue experiment
+        </button>
+        <button type="button" disabled={draft.text === undefined} onClick={draft.drop}>
+          Start over
         </button>
         <a class="button" href={paths.experiment(one.id)}>
           Cancel
@@ -164,7 +169,7 @@ export function ContinuePage({ id }: { id: number }) {
         title={`Continue experiment ${id}`}
       />
       <p class="quiet">{effect(live.data)}</p>
-      <Form one={live.data} />
+      <Form key={id} one={live.data} />
     </>
   );
 }

@@ -34,13 +34,16 @@ function Form({ one, start }: { one: Experiment; start: string }) {
   const { route } = useLocation();
   const draft = useDraft(`${location.pathname}${location.search}`);
   const text = draft.text ?? start;
-  const request = useRef(crypto.randomUUID?.() ?? String(Math.random()));
+  // By configuration: the master answers a known id with the experiment that it has created.
+  const requests = useRef(new Map<string, string>()).current;
   const checked = useCheck(text, (now) => check(now, one));
   const { busy, error, run } = useWork();
   const submit = async (): Promise<void> => {
     if (!checked?.result) return;
     await run(async () => {
-      const made = await changes.create(text, one.id, one.projectId, request.current);
+      const request = requests.get(text) ?? crypto.randomUUID?.() ?? String(Math.random());
+      requests.set(text, request);
+      const made = await changes.create(text, one.id, one.projectId, request);
       draft.drop();
       route(paths.experiment(made.id));
     });
@@ -92,9 +95,9 @@ export function ForkPage({ id }: { id: number }) {
   const trial = /^[1-9]\d{0,9}$/.test(query.trial ?? '') ? query.trial : undefined;
   const checkpoint = /^[0-9a-f-]{36}$/.test(query.checkpoint ?? '') ? query.checkpoint : undefined;
   const start = trial
-    ? withKey(one.originalConfig, 'searcher', 'source_trial_id', trial)
+    ? withKey(one.originalConfig, 'searcher', 'source_trial_id', trial, 'source_checkpoint_uuid')
     : checkpoint
-      ? withKey(one.originalConfig, 'searcher', 'source_checkpoint_uuid', checkpoint)
+      ? withKey(one.originalConfig, 'searcher', 'source_checkpoint_uuid', checkpoint, 'source_trial_id')
       : one.originalConfig;
   return (
     <>

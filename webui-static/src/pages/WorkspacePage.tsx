@@ -1,9 +1,9 @@
 // Workspace page: projects and role assignments.
 import { useLocation } from 'preact-iso';
 import { paths, useQuery, useTitle } from '../address';
-import { GiveRole, RoleTags, useGrants } from '../accounts/Roles';
-import { groupsIn, users } from '../calls/accounts';
-import { makeProject, projects, workspace } from '../calls/places';
+import { GiveRole, RoleTags } from '../accounts/Roles';
+import { membersOf, users, type Assignment } from '../calls/accounts';
+import { makeProject, projects, workspace, workspaces } from '../calls/places';
 import { field, FormDialog } from '../components/FormDialog';
 import { Empty } from '../components/Empty';
 import { Loaded } from '../components/Loaded';
@@ -57,54 +57,44 @@ function Projects({ id }: { id: number }) {
 }
 
 function Members({ id }: { id: number }) {
-  const grants = useGrants();
+  const live = useLive(`members ${id}`, (signal) => membersOf(id, signal), (change) => change === 'everything');
   const people = useLive('users', (signal) => users(signal), (change) => change === 'everything');
-  const groups = useLive(`groups ${id}`, (signal) => groupsIn(id, signal), (change) => change === 'everything');
+  const places = useLive('workspaces', (signal) => workspaces(signal), (change) => change === 'everything').data ?? [];
   return (
-    <Loaded live={grants}>
-      {({ all, places }) => {
-        const here = all.filter((one) => one.workspaceId === id || one.workspaceId === undefined);
-        const members = (people.data ?? []).filter((one) => here.some((grant) => grant.userId === one.id));
-        const inGroups = groups.data ?? [];
+    <Loaded live={live}>
+      {(members) => {
+        const tags = (own: Assignment[], name: string, shown?: string) => (
+          <td class="reason">
+            <RoleTags own={own} places={places} name={name} shown={shown} may here={id} reload={live.reload} />
+          </td>
+        );
         return (
           <>
             <div class="section-head">
               <span class="quiet">
-                {counted(members.length, 'member')}
-                {inGroups.length > 0 && `, ${counted(inGroups.length, 'group')}`}
+                {counted(members.users.length, 'member')}
+                {members.groups.length > 0 && `, ${counted(members.groups.length, 'group')}`}
               </span>
               <span class="spring" />
-              <GiveRole people={people.data ?? []} places={places} place={id} reload={grants.reload} />
+              <GiveRole people={people.data ?? []} places={places} place={id} reload={live.reload} />
             </div>
-            {members.length + inGroups.length === 0 && <p class="quiet">No user has a role here.</p>}
-            {members.length + inGroups.length > 0 && (
+            {members.users.length + members.groups.length === 0 && <p class="quiet">No user has a role here.</p>}
+            {members.users.length + members.groups.length > 0 && (
               <Table label="Members" heads={['User or group', 'Roles']}>
-                {members.map((one) => (
+                {members.users.map((one) => (
                   <tr key={one.id}>
                     <th scope="row">
                       {one.username} {one.displayName && one.displayName !== one.username && <span class="quiet other-name">{one.displayName}</span>}
                     </th>
-                    <td class="reason">
-                      <RoleTags
-                        own={here.filter((grant) => grant.userId === one.id)}
-                        places={places}
-                        name={one.username}
-                        shown={one.displayName}
-                        may
-                        here={id}
-                        reload={grants.reload}
-                      />
-                    </td>
+                    {tags(one.roles, one.username, one.displayName)}
                   </tr>
                 ))}
-                {inGroups.map((one) => (
+                {members.groups.map((one) => (
                   <tr key={`group ${one.name}`}>
                     <th scope="row">
                       Group {one.name} <span class="quiet other-name">{one.users.join(', ') || 'without members'}</span>
                     </th>
-                    <td class="reason">
-                      <RoleTags own={one.roles} places={places} name={`group ${one.name}`} may here={id} reload={groups.reload} />
-                    </td>
+                    {tags(one.roles, `group ${one.name}`)}
                   </tr>
                 ))}
               </Table>

@@ -96,21 +96,29 @@ export function QueryField(props: Props) {
   const latest = useRef(props);
   latest.current = props;
   const typed = useSignal<string | undefined>(undefined); // a text that cannot be read
+  const isTyped = useRef(false); // the text has not taken effect
+  const said = useRef<string>();
   useEffect(() => () => clearTimeout(timer.current), []);
+  // A value from outside is shown also in a field with the focus: the palette, for example, gives the focus back.
   useEffect(() => {
-    if (!field.current || document.activeElement === field.current) return;
+    const isOwn = value === said.current;
+    said.current = undefined;
+    if (!field.current || isTyped.current || (isOwn && document.activeElement === field.current)) return;
     field.current.value = value;
     typed.value = undefined;
   }, [value]);
   const commit = (): void => {
     clearTimeout(timer.current);
+    if (!isTyped.current) return;
     const text = field.current?.value ?? '';
     typed.value = mistakeOf(text, latest.current.known) === undefined ? undefined : text;
     if (typed.value !== undefined) return;
+    isTyped.current = false;
     const query = print(parse(text, latest.current.known));
-    if (query !== latest.current.value) latest.current.say(query);
+    if (query !== latest.current.value) latest.current.say((said.current = query));
   };
   const commitLater = (): void => {
+    isTyped.current = true;
     clearTimeout(timer.current);
     timer.current = window.setTimeout(commit, REST_MS);
   };
@@ -133,13 +141,13 @@ export function QueryField(props: Props) {
         aria-activedescendant={at >= 0 ? `query-option-${at}` : undefined}
         aria-invalid={mistake !== undefined}
         aria-describedby={mistake ? 'query-mistake' : undefined}
-        placeholder="Filter: text, or lr < 1e-3"
+        placeholder="Filter: text, or state = running"
         autoComplete="off"
         spellcheck={false}
         defaultValue={value}
         onInput={() => (commitLater(), offer())}
         onChange={commit}
-        onBlur={() => (commit(), close())}
+        onBlur={() => (commit(), (isTyped.current = false), close())}
         onKeyDown={(event) => press(event.key, completions, commit) && event.preventDefault()}
       />
       {open && <OptionList {...completions} />}

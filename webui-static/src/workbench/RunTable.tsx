@@ -31,7 +31,7 @@ const HEAD_HEIGHT = 38;
 const LEAST_HEIGHT = 128;
 
 // A row on a phone has two lines for the name, and id, state and metric below it.
-const PHONE_HEIGHT = 62;
+const PHONE_HEIGHT = 66;
 const rowHeight = (): number => (onPhone() ? PHONE_HEIGHT : density.value === 'dense' ? 26 : 34);
 
 interface Props extends Omit<RowProps, 'height' | 'filled'>, Pick<HeadProps, 'sorts' | 'sort' | 'all' | 'showAll'> {
@@ -71,7 +71,7 @@ function useTableKeys(props: Props, frame: { current: HTMLElement | null }) {
     const onKey = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
       const { items, chosen, draw, pin } = latest.current;
-      const onControl = (event.target as HTMLElement).closest?.('a, button, [role="separator"]') !== null;
+      const onControl = (event.target as HTMLElement).closest?.('a, button, summary, [role="separator"]') !== null;
       const run = items.at(cursor.value)?.run;
       if (event.key === 'j' || (event.key === 'ArrowDown' && !onControl)) move(1);
       else if (event.key === 'k' || (event.key === 'ArrowUp' && !onControl)) move(-1);

@@ -4,7 +4,7 @@ import { flatten, isWide, stageText } from '../charts/search';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
-import { bytes, decimals, digits, grouped, isEnded, metric, metricColumn, percent, progressOf, span, stateTone, withoutPadding } from '../format';
+import { bytes, decimals, digits, grouped, isEnded, lasted, metric, metricColumn, percent, progressOf, span, stateTone, withoutPadding } from '../format';
 import { paths } from '../address';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
@@ -15,7 +15,8 @@ export interface Column {
   title: string;
   width: number; // pixels
   number?: boolean;
-  text?: (value: number) => string; // with the decimal places of the column
+  text?: (value: number) => string; // with the decimal places or the unit of the column
+  deviation?: (value: number) => string; // default: two digits
   inGroup?: 'mean' | 'range'; // what a row of a group shows: mean ± deviation of results, the range of hyperparameters
   class?: string; // of its cells
   beside?: Column | undefined; // the column whose values are part of this one's cells
@@ -82,6 +83,8 @@ const count = (key: string, title: string, width: number, of?: RunKind): Column 
   ...(of ? { of } : {}),
   cell: (run) => grouped(Number(valueOf(run, key) ?? 0)),
 });
+// The properties of numbers with a unit.
+const inUnits = (text: (value: number) => string): Pick<Column, 'number' | 'text' | 'deviation'> => ({ number: true, text, deviation: text });
 const word = (key: string, title: string, width: number): Column => ({ key, title, width, of: 'experiment', cell: (run) => valueOf(run, key) as string });
 
 // Formats a mean like the values of a column. The mean of integers has one decimal.
@@ -144,7 +147,7 @@ const FIXED: Column[] = [
     key: 'duration',
     title: 'Duration',
     width: 96,
-    number: true,
+    ...inUnits(lasted),
     cell: (run, now) => (run.state === 'STATE_QUEUED' ? '' : span(valueOf(run, 'startTime') as string, valueOf(run, 'endTime') as string, now)),
   },
   count('numTrials', 'Trials', 72, 'experiment'),
@@ -158,10 +161,11 @@ const FIXED: Column[] = [
     key: 'checkpointSize',
     title: 'Checkpoint size',
     width: 128,
-    number: true,
+    ...inUnits((value) => bytes(Math.round(value))),
     cell: (run) => bytes(Number(valueOf(run, 'checkpointSize') ?? 0)),
   },
-  { key: 'forkedFrom', title: 'Forked from', width: 104, number: true, of: 'experiment', cell: ({ experiment }) => experiment.forkedFrom },
+  // Ids are aligned like numbers, but have no mean.
+  { key: 'forkedFrom', title: 'Forked from', width: 104, class: 'number', of: 'experiment', cell: ({ experiment }) => experiment.forkedFrom },
 ];
 
 export const DEFAULT_COLUMNS: Record<RunKind, readonly string[]> = {

@@ -115,13 +115,13 @@ export function deviationText(deviation: number): string {
 
 // "11 of 12 runs · mean 0.84589 ± 0.031 · min 0.79735 · median 0.83809 · max 0.88092"; '' if no run has a number in the
 // column.
-export function spreadText(runs: readonly Run[], { key, text = metric }: Pick<Column, 'key' | 'text'>): string {
+export function spreadText(runs: readonly Run[], { key, text = metric, deviation = deviationText }: Pick<Column, 'key' | 'text' | 'deviation'>): string {
   const values = runs.map(readerOf(key)).filter(isNumber).sort((a, b) => a - b);
   const own = spreadOf(values);
   if (!own) return '';
   const [low, high] = [values[Math.ceil(values.length / 2) - 1] ?? 0, values[Math.floor(values.length / 2)] ?? 0];
   const count = own.count < runs.length ? `${own.count} of ${counted(runs.length, 'run')}` : counted(own.count, 'run');
-  const mean = `mean ${text(own.mean)}${own.count > 1 ? ` ± ${deviationText(own.deviation)}` : ''}`;
+  const mean = `mean ${text(own.mean)}${own.count > 1 ? ` ± ${deviation(own.deviation)}` : ''}`;
   return [count, mean, `min ${text(values[0] ?? 0)}`, `median ${text((low + high) / 2)}`, `max ${text(values[values.length - 1] ?? 0)}`].join(' · ');
 }
 

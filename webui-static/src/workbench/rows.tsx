@@ -237,7 +237,7 @@ function Summary({ group, column }: { group: Group; column: Column }) {
   return (
     <>
       {(column.text ?? metric)(own.mean)}
-      {own.count > 1 && <span class="deviation"> ± {deviationText(own.deviation)}</span>}
+      {own.count > 1 && <span class="deviation"> ± {(column.deviation ?? deviationText)(own.deviation)}</span>}
     </>
   );
 }

@@ -12,7 +12,7 @@ import { takeFirstRows } from './firstRows';
 import { isFiner, matcher, parse, type Known, type Query } from './query';
 import { inOrder, ofExperiment, ofTrial, openKeys, valueOf, type Run, type RunKind } from './runs';
 import { outside } from './selection';
-import { keepsOrder, toSearch, withIds, type View } from './view';
+import { keepsOrder, keepsRows, toSearch, withIds, type View } from './view';
 
 export interface RunSource {
   rows: Paged<Run>;
@@ -110,6 +110,7 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
   const { query, mistake } = read(view.text, toKnown(names.list, 'experiment'));
   const search = toSearch(query, view);
   const kept = keepsOrder(view);
+  const changes = !kept || !keepsRows(query);
   const rows = usePaged<Run>(
     `experiments ${projectId} ${JSON.stringify(search)}`,
     async (offset, limit, signal) => {
@@ -117,8 +118,8 @@ export function useExperimentRuns(view: View, projectId: number): RunSource {
       return { rows: answer.experiments.map(ofExperiment), total: answer.pagination.total };
     },
     // An event of an experiment that is not in the list: a new one, or one that may match the filter now.
-    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState) || (!kept && isOfRow(change)),
-    kept ? RELOAD_GAP_MS : SORTED_GAP_MS,
+    (change) => change === 'everything' || (change.kind === 'experiment' && !change.sameState) || (changes && isOfRow(change)),
+    changes ? SORTED_GAP_MS : RELOAD_GAP_MS,
     kept ? rowUpdates(search, projectId) : undefined,
     () => takeFirstRows({ ...search, projectId }),
   );

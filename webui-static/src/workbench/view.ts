@@ -87,6 +87,13 @@ export function withIds(search: SearchQuery, ids: readonly number[]): SearchQuer
 const CONSTANT_COLUMNS = ['id', 'startTime', 'user', 'searcherType', 'forkedFrom'];
 export const keepsOrder = (view: Pick<View, 'sorts'>): boolean => view.sorts.every(({ column }) => CONSTANT_COLUMNS.includes(column));
 
+// Further columns whose changes come with an event of a new state or of an edit.
+const REPORTED_COLUMNS = [...CONSTANT_COLUMNS, 'name', 'description', 'tags', 'state', 'endTime', 'resourcePool', 'searcherMetric'];
+
+// Whether a row begins to match a query only with such an event.
+export const keepsRows = (query: Query | undefined): boolean =>
+  !query || query.kind === 'text' || (query.kind === 'test' ? REPORTED_COLUMNS.includes(query.column) : query.all.every(keepsRows));
+
 // The order after a click on a column head: ascending, descending, none. With `add` other columns are kept. The first
 // direction of a metric is the one that puts the best first.
 export function nextSorts(sorts: Sort[], column: string, add: boolean, first = false): Sort[] {
