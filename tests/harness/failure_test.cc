@@ -77,12 +77,17 @@ std::vector<torch::Tensor> fit_evaluated(Record& record, Evaluation& evaluation,
   return parameters;
 }
 
+/// Ten batches with validations after five and ten.
+FitOptions two_validations() {
+  return {.max_length = Batches(10),
+          .validation_period = Batches(5),
+          .checkpoint_policy = CheckpointPolicy::kNone,
+          .latest_checkpoint = "latest",
+          .sanity_batches = 0};
+}
+
 TEST_CASE("a failing validation costs no batch, and the next run begins with it") {
-  const FitOptions options{.max_length = Batches(10),
-                           .validation_period = Batches(5),
-                           .checkpoint_policy = CheckpointPolicy::kNone,
-                           .latest_checkpoint = "latest",
-                           .sanity_batches = 0};
+  const FitOptions options = two_validations();
   Folder undisturbed, storage;
   Record whole, failing, resumed;
   Evaluation good, bad;
@@ -107,11 +112,7 @@ TEST_CASE("a failing validation costs no batch, and the next run begins with it"
 }
 
 TEST_CASE("a validation that fails after a hook saves nothing, because the hook may have changed the state") {
-  const FitOptions options{.max_length = Batches(10),
-                           .validation_period = Batches(5),
-                           .checkpoint_policy = CheckpointPolicy::kNone,
-                           .latest_checkpoint = "latest",
-                           .sanity_batches = 0};
+  const FitOptions options = two_validations();
   Folder undisturbed, storage;
   Record whole, failing, resumed;
   Evaluation good{.swaps_weights = true}, again{.swaps_weights = true};

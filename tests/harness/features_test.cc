@@ -122,29 +122,27 @@ TEST_CASE("aggregated batches give the same step as one large batch") {
   CHECK_FALSE(torch::allclose(large[0], other[0], 1e-4, 1e-6));
 }
 
-TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
+Record train_in_windows(const FitOptions& options) {
   Folder storage;
   Record record;
   auto state = make_state(record, storage);
   state->gradients.aggregation.frequency = 4;
   TrialContext context(std::move(state));
   SmallTrial trial(context, record);
-  Trainer(trial, context).fit({.max_length = Batches(12), .checkpoint_period = Batches(5)});
+  Trainer(trial, context).fit(options);
+  return record;
+}
+
+TEST_CASE("a checkpoint waits until no aggregated gradients are pending") {
+  const Record record = train_in_windows({.max_length = Batches(12), .checkpoint_period = Batches(5)});
   CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12});
 }
 
 TEST_CASE(
     "a validation waits until no aggregated gradients are pending, so that its checkpoint is of its batch") {
-  Folder storage;
-  Record record;
-  auto state = make_state(record, storage);
-  state->gradients.aggregation.frequency = 4;
-  TrialContext context(std::move(state));
-  SmallTrial trial(context, record);
-  Trainer(trial, context)
-      .fit({.max_length = Batches(16),
-            .validation_period = Batches(5),
-            .checkpoint_policy = CheckpointPolicy::kAll});
+  const Record record = train_in_windows({.max_length = Batches(16),
+                                          .validation_period = Batches(5),
+                                          .checkpoint_policy = CheckpointPolicy::kAll});
   CHECK(record.events == Words{"training 8", "validation 8", "training 12", "validation 12", "training 16",
                                "validation 16", "progress 16"});
   CHECK(record.checkpoints == std::vector<std::int64_t>{8, 12, 16});

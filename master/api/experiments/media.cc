@@ -208,7 +208,7 @@ Status MediaService::GetTrialFiles(const Caller&, const v1::GetTrialFilesRequest
   }
   if (files->in_bucket())
     response->set_note(
-        "TensorBoard files stay on the machines that write them, because the storage is a bucket");
+        "TensorBoard files end with the run that writes them, because the storage is a bucket");
   const std::size_t left = kMaxTrialFiles - std::min(media.rows.size(), kMaxTrialFiles);
   TRY_ASSIGN(auto listed, files->tensorboard_files(left + 1));
   response->set_truncated(listed.size() > left || media.total > static_cast<std::int64_t>(kMaxTrialFiles));

@@ -121,7 +121,7 @@ Status add_event_files(const Context& context, ExperimentId id, std::optional<Tr
   if (storage == nullptr || !storage->is_object() || storage::is_bucket(*storage))
     return fail(Code::kFailedPrecondition,
                 "the checkpoint storage of experiment " + std::to_string(id.value) +
-                    " is no directory that agents share, so its event files stay on the agents");
+                    " is no shared directory, so its event files end with the runs that write them");
   TRY_ASSIGN(const storage::Root root, context.storages->get()->root_of(*storage));
   const auto names = storage::tensorboard_names(context.settings.cluster_id, id);
   const std::string number = trial ? std::to_string(trial->value) : "";

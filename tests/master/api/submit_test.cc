@@ -221,7 +221,7 @@ TEST_CASE("a template is checked when set, fills in defaults, and is reported wh
         grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_CASE("a template with secrets is for users who may edit in its workspace") {
+TEST_CASE("the use of a template with secrets needs the right to edit in its workspace") {
   Desk desk;
   REQUIRE(desk.bench.pool.query("INSERT INTO workspaces (id, name, owner_id) VALUES (77, 'other', 1)"));
   REQUIRE(
