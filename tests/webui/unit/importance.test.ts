@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bestCell, heatMap, importance } from '../../../webui-static/src/charts/importance';
-import { dimensions } from '../../../webui-static/src/charts/search';
+import { dimensions } from '../../../webui-static/src/charts/dimensions';
 import type { Trial } from '../../../webui-static/src/wire';
 
 const trials = Array.from({ length: 60 }, (_, n) => {
@@ -16,12 +16,12 @@ test('what the metric follows is important, what it does not is not', () => {
   assert.ok((found[0]?.share ?? 0) > 0.8 && (found[2]?.share ?? 1) < 0.1, JSON.stringify(found));
 });
 
-test('a number that the metric follows has the values of its best trials, a choice those of few; one without effect has none', () => {
+test('a number that the metric follows has the values of its best trials, a choice those of few; one without effect has mixed ones', () => {
   const best = (all: Trial[], smallerIsBetter?: boolean) => new Map(importance(all, dimensions(all), smallerIsBetter).map((one) => [one.name, one.best]));
   // The sixth part of `lr` costs as much as another `act`.
   const found = best(trials);
   assert.deepEqual(found.get('lr'), { count: 12, low: 0, high: 15 / 60 });
-  assert.deepEqual([found.get('act'), found.get('noise')], [undefined, undefined]);
+  assert.deepEqual([found.get('act'), found.get('noise')], [{ count: 12, isMixed: true }, { count: 12, isMixed: true }]);
   assert.deepEqual(best(trials, false).get('lr'), { count: 12, low: 44 / 60, high: 59 / 60 });
   // The best value is in the middle.
   const middle = trials.map((trial) => ({ ...trial, searcherMetricValue: ((trial.hparams as { lr: number }).lr - 0.5) ** 2 }));

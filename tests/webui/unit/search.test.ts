@@ -1,8 +1,9 @@
 // Data of the search charts.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bestOf, dimensions, earlyText, farthest, fromBegin, isConstant, atValidations, lanes, lengthScale, objective, position, ranks, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/charts/search';
+import { bestOf, dimensions, isConstant, objective, position, ranks } from '../../../webui-static/src/charts/dimensions';
 import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
+import { atValidations, bestSoFar, earlyText, farthest, fromBegin, lanes, lengthScale, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/search/lanes';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, batches = 100, state = 'STATE_COMPLETED'): Trial =>
@@ -238,6 +239,14 @@ test('the line of a trial begins when its training did, not when the trial was c
   assert.deepEqual(fromBegin(reports.slice(0, 1), 5), [{ length: 0, seconds: 5 }, { length: 100, seconds: 50 }]);
   assert.deepEqual(fromBegin([], 5), [{ length: 0, seconds: 5 }]);
   assert.deepEqual(fromBegin([{ length: 100, seconds: 4 }], 9)[0], { length: 0, seconds: 4 });
+});
+
+test('the best value so far is better than all before it, of any trial', () => {
+  const at = (seconds: number, value?: number) => ({ seconds, value });
+  const values = [at(30, 0.7), at(10, 0.5), at(20, 0.4), at(5), at(NaN, 9), at(40, 0.7), at(50, 0.9)];
+  assert.deepEqual(bestSoFar(values, false), [at(10, 0.5), at(30, 0.7), at(50, 0.9)]);
+  assert.deepEqual(bestSoFar(values, true), [at(10, 0.5), at(20, 0.4)]);
+  assert.deepEqual(bestSoFar([], true), []);
 });
 
 test('a range whose ends read the same is constant', () => {

@@ -1,7 +1,7 @@
 // Round ticks of axes.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { padded, type Dimension } from '../../../webui-static/src/charts/search';
+import { padded, type Dimension } from '../../../webui-static/src/charts/dimensions';
 import { overlap, shortened, ticks, usedTicks } from '../../../webui-static/src/charts/ticks';
 
 const axis = (kind: 'linear' | 'log' | 'words', min: number, max: number, more: { words?: string[]; isWhole?: boolean } = {}) => ({ kind, words: [], min, max, ...more });

@@ -6,7 +6,7 @@ import { metric, metricColumn } from '../format';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { levelsOf, usePainting, type Painting } from './paint';
-import { metricOf, position, type Dimension } from './search';
+import { metricOf, position, type Dimension } from './dimensions';
 import { isoLines, step, surface, unknownParts, type Grid } from './surface';
 import { ticks } from './ticks';
 

@@ -1,7 +1,7 @@
 // The hyperparameters of one trial in a row above its charts.
 import { metric, sorted } from '../format';
 import type { Trial } from '../wire';
-import { flatten } from './search';
+import { flatten } from './dimensions';
 
 // The tab of the trial has the others.
 const MAX_VALUES = 8;

@@ -7,7 +7,7 @@ import { MIN_TRIALS } from './importance';
 import { usePainting, type Painting } from './paint';
 import { Parallel, type SetTests } from './Parallel';
 import { Scatter } from './Scatter';
-import { dimensions, isConstant, metricOf, objective, padded, position, share, shared, type Dimension } from './search';
+import { dimensions, isConstant, metricOf, objective, padded, position, share, shared, type Dimension } from './dimensions';
 
 function OverOne({ trials, dimension, y, painting }: { trials: Trial[]; dimension: Dimension; y: Dimension; painting: Painting }) {
   const scored = trials.filter((trial) => metricOf(trial) !== undefined && !Number.isNaN(position(dimension, trial)));

@@ -5,7 +5,7 @@ import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, bestCell, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
 import { levelsOf } from './paint';
-import { metricOf, padded, type Dimension } from './search';
+import { metricOf, padded, type Dimension } from './dimensions';
 import { uniform } from './series';
 import { step } from './surface';
 
@@ -17,8 +17,8 @@ const EDGE_DIGITS = 2;
 const FEW = 20;
 
 // Not the direction in which the metric becomes better: the best value of a learning rate is seldom the largest one.
-function bestText(best: BestValues | undefined): string {
-  if (!best) return '';
+function bestText(best: BestValues): string {
+  if ('isMixed' in best) return `best ${best.count}: mixed`;
   if ('words' in best) return `best ${best.count}: ${best.words.join(', ')}`;
   const [low, high] = [best.low, best.high].map((value) => metric(Number(value.toPrecision(EDGE_DIGITS))));
   return `best ${best.count}: ${low === high ? low : `${low} – ${high}`}`;

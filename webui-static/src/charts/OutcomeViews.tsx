@@ -4,7 +4,7 @@ import { counted, metric } from '../format';
 import type { Trial } from '../wire';
 import { front, history, points, readGoals, staircase, validationNames, writeGoals, type Goal } from './outcomes';
 import { usePainting } from './paint';
-import { isConstant, padded, share, type Dimension } from './search';
+import { isConstant, padded, share, type Dimension } from './dimensions';
 import { Scatter } from './Scatter';
 
 const linear = (name: string, values: readonly number[]): Dimension =>

@@ -3,15 +3,16 @@ import { useSignal } from '@preact/signals';
 import { paths } from '../address';
 import { useWidth } from '../components/width';
 import { metric } from '../format';
+import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import type { Query } from '../workbench/query';
 import { hovered } from '../workbench/selection';
 import { brushed, brushTests } from './brush';
 import { colorBar, type Painting } from './paint';
-import { isConstant, metricOf, position, share, type Dimension } from './search';
+import { isConstant, metricOf, position, share, type Dimension } from './dimensions';
 import { ticks, usedTicks } from './ticks';
 
-const HEIGHT = 232;
+const HEIGHT = onPhone() ? 280 : 232;
 const TOP = 40;
 const BOTTOM = 16;
 // Pixels of an axis beyond the ends of its range: curves along these do not read as a frame.
@@ -30,7 +31,7 @@ const LEAST_SIDE = 32;
 const MAX_SIDE = 112;
 const BAR_WIDTH = 6;
 // Pixels between axes below which only every second tick is drawn.
-const LEAST_ROOM = 56;
+const LEAST_ROOM = 76;
 
 interface ParallelProps {
   trials: Trial[];

@@ -5,7 +5,7 @@ import { useWidth } from '../components/width';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import type { Paint } from './paint';
-import type { Dimension } from './search';
+import type { Dimension } from './dimensions';
 import { ticks } from './ticks';
 
 const HEIGHT = 248;

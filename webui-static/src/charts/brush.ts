@@ -1,6 +1,6 @@
 // A brush over an axis as conditions of the query, and back. Pure.
 import type { Query } from '../workbench/query';
-import { share, type Dimension } from './search';
+import { share, type Dimension } from './dimensions';
 
 // Digits of the bounds that a brush sets.
 const DIGITS = 4;

@@ -1,5 +1,5 @@
 // Facts about a chart's curves for its title: line styles, last and best values, curves that coincide. Pure.
-import { isWide } from './search';
+import { isWide } from './dimensions';
 import type { Panel, Series } from './series';
 
 export interface Style {

@@ -1,20 +1,21 @@
 // Hyperparameter importance of a search: the share of the metric's variance that each explains, and the mean
 // metric over two of them. Pure.
 import type { Trial } from '../wire';
-import { flatten, metricOf, position, type Dimension } from './search';
+import { flatten, metricOf, position, type Dimension } from './dimensions';
 
 // Numeric values are split into this many groups of equally many trials.
 const GROUPS = 4;
 // Minimum number of trials for a meaningful estimate.
 export const MIN_TRIALS = 6;
 
-// The lowest and the highest value of the `count` best trials, or the choices that they have.
-export type BestValues = { count: number } & ({ low: number; high: number } | { words: string[] });
+// The lowest and the highest value of the `count` best trials, or the choices that they have; mixed if the numbers are far from
+// each other, or the choices many.
+export type BestValues = { count: number } & ({ low: number; high: number } | { words: string[] } | { isMixed: true });
 
 export interface Importance {
   name: string;
   share: number; // 0..1 of the metric's variance
-  best: BestValues | undefined; // if they are numbers that are close to each other, or few of the choices
+  best: BestValues;
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
@@ -40,15 +41,15 @@ const CLOSE = 0.6;
 // Choices of the best trials, of which there are more.
 const FEW_WORDS = 2;
 
-function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): BestValues | undefined {
+function bestOf(dimension: Dimension, placed: readonly Placed[], smallerIsBetter: boolean): BestValues {
   const sorted = [...placed].sort((a, b) => (smallerIsBetter ? a.value - b.value : b.value - a.value));
   const best = sorted.slice(0, Math.max(BEST_TRIALS, Math.round(BEST_PART * placed.length))).sort((a, b) => a.at - b.at);
   const [first, last] = [best[0], best[best.length - 1]];
   if (dimension.kind === 'words') {
     const words = [...new Set(best.map(({ trial }) => String(flatten(trial.hparams).get(dimension.name))))];
-    return words.length <= FEW_WORDS && words.length < dimension.words.length ? { count: best.length, words } : undefined;
+    return words.length <= FEW_WORDS && words.length < dimension.words.length ? { count: best.length, words } : { count: best.length, isMixed: true };
   }
-  if (!first || !last || last.at - first.at > CLOSE) return undefined;
+  if (!first || !last || last.at - first.at > CLOSE) return { count: best.length, isMixed: true };
   const valueOf = ({ trial }: Placed): number => Number(flatten(trial.hparams).get(dimension.name));
   return { count: best.length, low: valueOf(first), high: valueOf(last) };
 }

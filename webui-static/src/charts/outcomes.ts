@@ -1,6 +1,6 @@
 // Outcomes of trials: the best value so far, and the trials that no other one beats in two metrics. Pure.
 import type { Trial } from '../wire';
-import { metricOf } from './search';
+import { metricOf } from './dimensions';
 
 interface Outcome {
   trial: Trial;

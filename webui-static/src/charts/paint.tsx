@@ -4,7 +4,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { useQuery } from '../address';
 import type { Trial } from '../wire';
-import { metricOf, ranks, share, type Dimension } from './search';
+import { metricOf, ranks, share, type Dimension } from './dimensions';
 
 // Marks have colors of the metric, or those of the drawn runs, by the ids of their trials.
 export const Colors = createContext<{ byMetric: boolean; runs: ReadonlyMap<number, string> }>({ byMetric: true, runs: new Map() });

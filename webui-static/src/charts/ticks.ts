@@ -2,7 +2,7 @@
 // overlap. Pure.
 import { metric } from '../format';
 import type { Trial } from '../wire';
-import { flatten, isConstant, share, type Dimension } from './search';
+import { flatten, isConstant, share, type Dimension } from './dimensions';
 import { uniform } from './series';
 
 interface Tick {

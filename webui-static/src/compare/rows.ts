@@ -1,6 +1,6 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
 import { RATE } from '../charts/facts';
-import { flatten, isWide } from '../charts/search';
+import { flatten, isWide } from '../charts/dimensions';
 import { decimals, duration, grouped, metric, metricColumn, sorted, stateName, withoutPadding } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import { at, isNumber, trialState } from '../workbench/runs';

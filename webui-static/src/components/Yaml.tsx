@@ -1,6 +1,6 @@
 // YAML with colors and a button that copies it, and the configuration of an experiment.
 import { useSignal } from '@preact/signals';
-import { flatten } from '../charts/search';
+import { flatten } from '../charts/dimensions';
 import { counted, sorted } from '../format';
 import type { JsonObject } from '../wire';
 import { parts, toYaml, type Part } from '../yamlText';

@@ -5,7 +5,7 @@ import { Metrics } from '../charts/Metrics';
 import { attemptTone, savedIn, Timeline } from '../charts/Timeline';
 import { Hparams } from '../charts/Hparams';
 import type { ProfilerProps } from '../charts/Profiler';
-import { flatten } from '../charts/search';
+import { flatten } from '../charts/dimensions';
 import { useNow } from '../components/clock';
 import { TrialCheckpoints, useCheckpoints } from '../components/Checkpoints';
 import { ActionMenu } from '../components/ActionMenu';

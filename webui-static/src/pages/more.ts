@@ -3,7 +3,7 @@ export { Comparison } from '../compare/Comparison';
 export { HyperparameterViews } from '../charts/HyperparameterViews';
 export { Outcomes } from '../charts/OutcomeViews';
 export { Profiler } from '../charts/Profiler';
-export { SearchView } from '../charts/SearchView';
+export { SearchView } from '../search/SearchView';
 export { MediaPanel } from '../media/MediaPanel';
 export { TrialFiles } from '../media/TrialFiles';
 export { CodeView } from '../components/CodeView';

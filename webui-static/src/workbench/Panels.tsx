@@ -11,7 +11,7 @@ import { Menu } from '../charts/Axes';
 import { Metrics, PanelBar, type Curve, type Other } from '../charts/Metrics';
 import { TrialKey } from '../charts/Legend';
 import { ColorBy, Colors, shade, type Coloring } from '../charts/paint';
-import { ranks } from '../charts/search';
+import { ranks } from '../charts/dimensions';
 import type { Props as OutcomeProps } from '../charts/OutcomeViews';
 import type { Props as MediaProps } from '../media/MediaPanel';
 import { counted, isEnded } from '../format';

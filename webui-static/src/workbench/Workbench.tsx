@@ -5,7 +5,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../address';
-import { choicesOf } from '../charts/search';
+import { choicesOf } from '../charts/dimensions';
 import { useAbove } from '../components/above';
 import { ErrorNote } from '../components/notes';
 import { Options } from '../components/Options';

@@ -1,11 +1,12 @@
 // Columns of run tables: title, width, content. Values are in runs.ts.
 import type { ComponentChildren } from 'preact';
-import { flatten, isWide, stageText } from '../charts/search';
+import { flatten, isWide } from '../charts/dimensions';
 import { Name } from '../components/Name';
 import { Archived, Progress, StateBadge } from '../components/notes';
 import { Time } from '../components/Time';
 import { bytes, decimals, digits, grouped, isEnded, lasted, metric, metricColumn, percent, progressOf, span, stateTone, withoutPadding } from '../format';
 import { paths } from '../address';
+import { stageText } from '../search/lanes';
 import { NAMES } from './fitted';
 import type { JsonValue } from '../wire';
 import { experimentTitle, hasLevels, isSearch, openKeys, openPrefix, shownState, valueOf, type Run, type RunKind } from './runs';

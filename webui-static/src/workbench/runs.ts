@@ -1,6 +1,7 @@
 // Rows of the workbench: an experiment with its best trial, or a trial. Values of their columns. Pure.
-import { flatten, type Stage } from '../charts/search';
+import { flatten } from '../charts/dimensions';
 import { progressOf, stateName } from '../format';
+import type { Stage } from '../search/lanes';
 import type { Experiment, FoundExperiment, JsonObject, JsonValue, Trial } from '../wire';
 
 export type RunKind = 'experiment' | 'trial';

@@ -1,47 +1,39 @@
 // A search: one chart per bracket ("schedule"), in which every trial is a line through its validations, and the rungs
-// ("stages") at which trials are compared. The metric over the length of training, or the length over time.
+// ("stages") at which trials are compared. The metric over the length of training, or the length over time. A search without
+// brackets has one chart with the metric over time and the best value so far: panel Curves has it over the length.
 import * as api from '../api';
-import type { Brackets } from '../calls/brackets';
 import { paths, useQuery } from '../address';
+import type { Brackets } from '../calls/brackets';
+import { bestOf, metricOf, objective, padded, share, type Dimension } from '../charts/dimensions';
+import { passes, placedLabels, roomFor } from '../charts/ends';
+import { colorBar, usePainting, type Painting } from '../charts/paint';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
-import { counted, grouped, metric, digits } from '../format';
+import { counted, digits, grouped, metric } from '../format';
 import { useLive, type Live } from '../live';
 import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
-import { passes, placedLabels, roomFor } from './ends';
-import { colorBar, usePainting, type Painting } from './paint';
-import { atValidations, bestOf, earlyText, farthest, fromBegin, lanes, lengthScale, metricOf, objective, padded, reached, share, timeTicks, wentOnEarly, type Dimension, type Lane, type LengthScale, type Report } from './search';
-import { timeTexts } from './series';
-import { overlap, shortened, ticks } from './ticks';
+import { BOTTOM, LengthAxes, MetricAxes, RIGHT, SIDE, Stages, TimeAxes, TOP, xOf, yOf, type AxesProps } from './Axes';
+import { atValidations, bestSoFar, earlyText, farthest, fromBegin, lanes, lengthScale, reached, wentOnEarly, type Lane, type LengthScale, type Report, type Value } from './lanes';
 
-const OVER = ['length', 'time'] as const;
-type Over = (typeof OVER)[number];
+// What the charts show: the metric over the length, the length over time, the metric over time.
+const WITH_STAGES = ['length', 'time'] as const;
+const WITHOUT_STAGES = ['metric', 'time'] as const;
+type Over = (typeof WITH_STAGES | typeof WITHOUT_STAGES)[number];
 
 // Least and most height of a single chart, and pixels of the window above and below it.
 const HEIGHT = 320;
 const MAX_HEIGHT = 560;
 const BESIDE = 376;
 // Height of a chart when there are several: lengths above each other need less than a metric.
-const LOWER: Record<Over, number> = { length: 240, time: 208 };
-// Ticks of the metric; least pixels between round lengths; pixels of a character of a length and of the name of a stage.
-const LEVELS = 4;
-const LENGTHS_APART = 72;
-const DIGIT = 7;
-const LETTER = 5.2;
+const LOWER = { length: 240, metric: 240, time: 208 };
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
-const SIDE = 56;
-const RIGHT = 40; // with the ids of trials that train to the end
-// Below the plot are the labels and the name of the axis, above it the name of the other axis.
-const BOTTOM = 36;
-const TOP = 36;
-// Minimum distance of axis labels, in pixels.
-const APART = 13;
-const TIMES_APART = 80;
 const MAX_TRIALS = 100;
 const POINTS = 64;
+const STAGES_NOTE =
+  'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length. A trial may train a little past a stage before it stops.';
 // Trials at the last stage, of which each has its id, drawn or not.
 const MAX_ENDED = 8;
 
@@ -68,6 +60,7 @@ interface Ranges {
 interface LaneProps extends Ranges {
   lane: Lane;
   lines: Line[];
+  bests: readonly Value[]; // best so far, of the metric over time
   unit: string;
   over: Over;
   painting: Painting;
@@ -76,153 +69,17 @@ interface LaneProps extends Ranges {
   height: number;
 }
 
-interface AxesProps extends Pick<LaneProps, 'lane' | 'unit' | 'latest' | 'scale' | 'values' | 'metricName' | 'height'> {
-  width: number;
-}
-
-const xOf = (part: number, width: number): number => SIDE + part * (width - SIDE - RIGHT);
-const yOf = (part: number, height: number): number => height - BOTTOM - part * (height - TOP - BOTTOM);
-
 // In pixels of the picture.
 interface Place {
   x: number;
   y: number;
 }
 
-// The places of the reports of a trial; those without a value have none over the length.
+// The places of the reports of a trial; those without a value have none beside the metric.
 function placesOf(points: readonly Report[], over: Over, { latest, scale, values }: Ranges, width: number, height: number): Place[] {
   if (over === 'time') return points.map((point) => ({ x: xOf(point.seconds / latest, width), y: yOf(scale.part(point.length), height) }));
-  return points.flatMap((point) => (point.value === undefined || !values ? [] : [{ x: xOf(scale.part(point.length), width), y: yOf(share(values, point.value), height) }]));
-}
-
-interface StageMark {
-  name: string;
-  counts: string; // "16 → 4" trials
-  length: number;
-  about: string;
-}
-
-const stagesOf = (lane: Lane): StageMark[] =>
-  lane.rungs.map(({ length, came, wentOn }, at) => ({
-    name: `Stage ${at + 1}`,
-    counts: `${came}${wentOn === undefined ? '' : ` → ${wentOn}`}`,
-    length,
-    about: `${counted(came, 'trial')} reached this stage (a rung)${wentOn === undefined ? '' : `, ${wentOn} continued`}`,
-  }));
-
-// The name of the axis of lengths.
-const lengthName = (unit: string, scale: LengthScale): string => `${unit}${scale.isLog ? ', log scale' : ''}`;
-
-// The labeled lengths, longest first: the stages, and the ends of the axis. A logarithmic one has no 0.
-const marksOf = (lane: Lane, scale: LengthScale): number[] =>
-  [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
-
-// The stages across, and the metric.
-function LengthAxes({ lane, unit, scale, values, metricName, width, height }: AxesProps) {
-  const x = (length: number): number => xOf(scale.part(length), width);
-  const range = { kind: 'linear' as const, words: [], min: 0, max: scale.longest, isWhole: true };
-  const rounds = scale.isLog ? [] : ticks(range, Math.floor((width - SIDE - RIGHT) / LENGTHS_APART)).map(({ at }) => Math.round(at * scale.longest));
-  const label = (mark: number): { x: number; text: string } => ({ x: x(mark), text: grouped(mark) });
-  // Round lengths where stages leave room.
-  const named = [...marksOf(lane, scale), ...rounds].reduce<number[]>(
-    (kept, mark) => (kept.some((other) => overlap(label(mark), label(other), DIGIT)) ? kept : [...kept, mark]),
-    [],
-  );
-  // Without stages there may be as many lengths as trials.
-  const stages = stagesOf(lane).filter(({ length }) => lane.title !== '' || named.includes(length));
-  const full = stages.map(({ name, counts, length }, at) => ({ x: x(length), text: `${name} · ${counts}`, short: at === 0 ? name : String(at + 1) }));
-  const fits = shortened(full, LETTER).every((text, at) => text === full[at]?.text);
-  const names = full.map(({ text, short }) => (fits ? text : short));
-  return (
-    <>
-      {values &&
-        ticks(values, LEVELS).map(({ at, text }) => (
-          <g key={text}>
-            <line class="grid" x1={SIDE} x2={width - RIGHT} y1={yOf(at, height)} y2={yOf(at, height)} />
-            <text x={SIDE - 8} y={yOf(at, height) + 4} text-anchor="end">
-              {text}
-            </text>
-          </g>
-        ))}
-      {stages.map(({ name, length, about }, at) => (
-        <g key={name}>
-          <line class="stage" x1={x(length)} x2={x(length)} y1={TOP} y2={height - BOTTOM} />
-          {lane.title !== '' && (
-            <text x={x(length)} y={TOP - 8} text-anchor="middle">
-              {names[at]}
-              <title>{about}</title>
-            </text>
-          )}
-        </g>
-      ))}
-      {named.map((mark) => (
-        <text key={mark} x={x(mark)} y={height - BOTTOM + 16} text-anchor="middle">
-          {grouped(mark)}
-        </text>
-      ))}
-      <text x={0} y={12} class="axis-name">
-        {metricName}
-      </text>
-      <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
-        {lengthName(unit, scale)}
-      </text>
-    </>
-  );
-}
-
-// The stages above each other, and the time.
-function TimeAxes({ lane, unit, latest, scale, width, height }: AxesProps) {
-  const x = (seconds: number): number => xOf(seconds / latest, width);
-  const y = (length: number): number => yOf(scale.part(length), height);
-  const marks = marksOf(lane, scale);
-  const named = marks.reduce<number[]>((kept, mark) => {
-    const above = kept[kept.length - 1];
-    return above === undefined || y(mark) - y(above) >= APART ? [...kept, mark] : kept;
-  }, []);
-  const times = timeTicks(latest, Math.max(1, Math.floor((width - SIDE - RIGHT) / TIMES_APART)));
-  const texts = timeTexts(times);
-  return (
-    <>
-      {marks.map((mark) => (
-        <line key={mark} class="grid" x1={SIDE} x2={width - RIGHT} y1={y(mark)} y2={y(mark)} />
-      ))}
-      {times.map((time) => (
-        <line key={time} class="grid" x1={x(time)} x2={x(time)} y1={TOP} y2={height - BOTTOM} />
-      ))}
-      {named.map((mark) => (
-        <text key={mark} x={SIDE - 8} y={y(mark) + 4} text-anchor="end">
-          {grouped(mark)}
-        </text>
-      ))}
-      {times.map((time, at) => (
-        <text key={time} x={x(time)} y={height - BOTTOM + 16} text-anchor="middle">
-          {texts[at]}
-        </text>
-      ))}
-      <text x={0} y={12} class="axis-name">
-        {lengthName(unit, scale)}
-      </text>
-      <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
-        time since the training began
-      </text>
-    </>
-  );
-}
-
-// The names of the stages, below their lengths on the axis.
-function Stages({ lane, scale, height }: Pick<AxesProps, 'lane' | 'scale' | 'height'>) {
-  const y = (length: number): number => yOf(scale.part(length), height);
-  const named = stagesOf(lane).filter((one, at, all) => at === 0 || y(all[at - 1]?.length ?? 0) - y(one.length) >= 2 * APART);
-  return (
-    <>
-      {named.map(({ name, length, about }) => (
-        <text key={name} x={SIDE - 8} y={y(length) + 4 + APART} text-anchor="end">
-          {name}
-          <title>{about}</title>
-        </text>
-      ))}
-    </>
-  );
+  const part = (point: Report): number => (over === 'metric' ? point.seconds / latest : scale.part(point.length));
+  return points.flatMap((point) => (point.value === undefined || !values ? [] : [{ x: xOf(part(point), width), y: yOf(share(values, point.value), height) }]));
 }
 
 interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProps, 'width'> {
@@ -254,11 +111,12 @@ function Ids({ lines, named, painting, width, height }: IdsProps) {
   );
 }
 
-function Picture({ lane, lines, unit, over, latest, scale, values, painting, metricName, smallerIsBetter, height }: LaneProps) {
+function Picture({ lane, lines, bests, unit, over, latest, scale, values, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
   const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
-  const places = new Map(lines.map(({ trial, points }) => [trial.id, placesOf(points, over, { latest, scale, values }, width, height)] as const));
+  const ranges = { latest, scale, values };
+  const places = new Map(lines.map(({ trial, points }) => [trial.id, placesOf(points, over, ranges, width, height)] as const));
   const axes = { lane, unit, latest, scale, values, metricName, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
@@ -270,7 +128,7 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
   return (
     <figure
       class="chart wide"
-      aria-label={`${lane.title || 'Search'}: ${over === 'time' ? `progress of ${lines.length} trials over time` : `${metricName} of ${lines.length} trials over ${unit}`}`}
+      aria-label={`${lane.title || 'Search'}: ${over === 'time' ? `progress of ${lines.length} trials over time` : `${metricName} of ${lines.length} trials over ${over === 'metric' ? 'time' : unit}`}`}
       data-panel="search"
     >
       <figcaption>
@@ -294,10 +152,11 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          {over === 'time' ? <TimeAxes {...axes} /> : <LengthAxes {...axes} />}
+          {over === 'time' ? <TimeAxes {...axes} /> : over === 'metric' ? <MetricAxes {...axes} /> : <LengthAxes {...axes} />}
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
+          <BestLine places={placesOf(bests.map((one) => ({ ...one, length: 0 })), over, ranges, width, height)} right={width - RIGHT} />
           {roomFor(named.map(String), 1) > 0 && <Ids lines={places} named={named} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
@@ -305,6 +164,12 @@ function Picture({ lane, lines, unit, over, latest, scale, values, painting, met
       {early.length > 0 && <p class="quiet search-note">{earlyText(early)}</p>}
     </figure>
   );
+}
+
+// Steps: the best value stays until a better one, the last one to the right end.
+function BestLine({ places, right }: { places: readonly Place[]; right: number }) {
+  const steps = places.flatMap(({ x, y }, at) => [`${x},${y}`, `${places[at + 1]?.x ?? right},${y}`]);
+  return <polyline class="front" points={steps.join(' ')} />;
 }
 
 // Dots are reports; of a run that is not drawn the last one. A bar marks the end of a trial that its search stopped.
@@ -351,13 +216,13 @@ function ColorKey({ trials, metricName, smallerIsBetter }: Pick<Props, 'trials' 
   );
 }
 
-function OverChoice({ over, metricName, unit }: { over: Over; metricName: string; unit: string }) {
+function OverChoice({ all, over, metricName, unit }: { all: readonly Over[]; over: Over; metricName: string; unit: string }) {
   const { setQuery } = useQuery();
   return (
     <div class="segments over" role="group" aria-label="Chart of the search">
-      {OVER.map((one) => (
+      {all.map((one) => (
         <button type="button" key={one} aria-pressed={one === over} onClick={() => setQuery({ over: one })}>
-          {one === 'length' ? `${metricName} over ${unit}` : `${unit} over time`}
+          {one === 'time' ? unit : metricName} over {one === 'length' ? unit : 'time'}
         </button>
       ))}
     </div>
@@ -366,8 +231,9 @@ function OverChoice({ over, metricName, unit }: { over: Over; metricName: string
 
 const numberOr = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
 
-// The lines of trials by their ids. Time counts from the first training, without the time that the search waited for slots.
-function linesOf(trials: readonly Trial[], series: readonly api.TrialSeries[], timeMetric: string, metricName: string): Map<number, Line> {
+// The lines of trials by their ids, and their best values so far. Time counts from the first training, without the time that
+// the search waited for slots.
+function linesOf(trials: readonly Trial[], series: readonly api.TrialSeries[], timeMetric: string, metricName: string, smallerIsBetter: boolean): { lines: Map<number, Line>; bests: Value[] } {
   const first = Math.min(...trials.map((trial) => Date.parse(trial.startTime ?? '')).filter(Number.isFinite));
   const seconds = (time: string | null | undefined): number => (Date.parse(time ?? '') - first) / 1000;
   const reported = series.map(({ trial, metrics }): Line => ({
@@ -381,9 +247,11 @@ function linesOf(trials: readonly Trial[], series: readonly api.TrialSeries[], t
   }));
   const begun = Math.min(...reported.flatMap(({ points }) => points.slice(0, 1).filter(() => points.length > 1).map((point) => point.seconds)));
   const waited = Number.isFinite(begun) ? begun : 0;
-  return new Map(
-    reported.map(({ trial, points }) => [trial.id, { trial, points: points.map((point) => ({ ...point, seconds: Math.max(0, point.seconds - waited) })) }]),
-  );
+  const since = <T extends { seconds: number }>(one: T): T => ({ ...one, seconds: Math.max(0, one.seconds - waited) });
+  const lines = new Map(reported.map(({ trial, points }) => [trial.id, { trial, points: points.map(since) }]));
+  // Also of trials without a line, and of reports that their line leaves out.
+  const own = trials.map(({ bestValidation: best }) => since({ seconds: seconds(best?.endTime), value: numberOr(best?.metrics?.avgMetrics?.[metricName]) }));
+  return { lines, bests: bestSoFar([...own, ...[...lines.values()].flatMap(({ points }) => points)], smallerIsBetter) };
 }
 
 export function SearchView({ experimentId, plan, trials, metricName, smallerIsBetter }: Props) {
@@ -400,10 +268,10 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
   const error = <ErrorNote error={live.error ?? plan.error} retry={plan.error ? plan.reload : live.reload} />;
   if (!plan.data) return plan.error ? error : <p role="status">Loading…</p>;
   const bracketed = plan.data.brackets.length > 0;
-  // Stages compare trials at the same length; without them time tells how the search went on.
-  const over = OVER.find((one) => one === query.over) ?? 'length';
+  const offered: readonly Over[] = bracketed ? WITH_STAGES : WITHOUT_STAGES;
+  const over = offered.find((one) => one === query.over) ?? offered[0] ?? 'time';
   const timeMetric = bracketed ? plan.data.timeMetric : 'batches';
-  const lines = linesOf(trials, live.data ?? [], timeMetric, metricName);
+  const { lines, bests } = linesOf(trials, live.data ?? [], timeMetric, metricName, smallerIsBetter);
   const pointsOf = ({ id }: Trial): Report[] => lines.get(id)?.points ?? [];
   const all = lanes(plan.data, trials).map((lane) => (bracketed ? atValidations(lane, lane.trials.map((trial) => pointsOf(trial).filter(({ value }) => value !== undefined).map(({ length }) => length))) : lane));
   const latest = Math.max(1, ...[...lines.values()].flatMap((one) => one.points.map((point) => point.seconds)));
@@ -413,16 +281,19 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
   );
   const seen = [...lines.values()].flatMap(({ points }) => points.flatMap(({ value }) => value ?? []));
   const values = seen.length === 0 ? undefined : padded({ name: metricName, kind: 'linear', words: [], min: Math.min(...seen), max: Math.max(...seen) });
+  const ends = all.reduce((sum, lane) => sum + lane.rungs.length, 0);
+  const gray = painting.byMetric ? 0 : [...lines.keys()].filter((id) => !painting.isDrawn(id)).length;
   return (
     <>
       {error}
-      <OverChoice over={over} metricName={metricName} unit={timeMetric} />
+      <OverChoice all={offered} over={over} metricName={metricName} unit={timeMetric} />
       {painting.byMetric && <ColorKey trials={trials} metricName={metricName} smallerIsBetter={smallerIsBetter} />}
       {all.map((lane) => (
         <Picture
           key={lane.title}
           lane={lane}
           lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
+          bests={over === 'metric' ? bests : []}
           unit={timeMetric}
           over={over}
           values={values}
@@ -435,9 +306,8 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
         />
       ))}
       <p class="quiet search-note">
-        {bracketed
-          ? 'Each schedule (bracket) has its own trials. After a stage (rung) only the best of those that reached it so far go on; a stage ends at the first validation at or after its configured length. A trial may train a little past a stage before it stops.'
-          : `${over === 'time' ? 'Horizontal' : 'Dashed'} lines: lengths at which trials ended.`}
+        {bracketed ? STAGES_NOTE : over === 'metric' ? 'Line in steps: the best value so far.' : `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`}
+        {gray > 0 && ` Gray: ${counted(gray, 'other')}.`}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>
       <StageTable all={all} unit={timeMetric} bracketed={bracketed} />
