@@ -377,7 +377,7 @@ const looking = [
       const table = await page.$$eval('[aria-label="Stages"] tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );
-      assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 ']); // length, reached, continued
+      assert.deepEqual(table, ['100 64 16', '400 16 4', '1,600 4 –']); // length, reached, continued
       await audit('search-many');
       await page.goto(`${cluster.url}/det/experiments/${SEARCH}?panels=parameters`);
       await page.waitForSelector('path.line');

@@ -21,7 +21,7 @@ const SERIES_COLORS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((n) => `--series-${n}`
 const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 
 // In OKLCH, where equal steps look equal: lightness of even and odd ids with a contrast of 3 to the card, most chroma.
-const TONES = { light: { lightness: [0.62, 0.45], chroma: 0.2 }, dark: { lightness: [0.83, 0.73], chroma: 0.17 } };
+const TONES = { light: { lightness: [0.64, 0.5], chroma: 0.2 }, dark: { lightness: [0.83, 0.73], chroma: 0.17 } };
 const CHROMA_STEP = 0.01;
 // Hues, in degrees, at equal visible distances: screens show little chroma of some of them, and those look closer. This
 // part of the whole between two ids keeps 8 ids in a row furthest apart, and those of 16 that have close hues differ in

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
-import { clearest, labeled, merged, placedLabels, roomFor, spread } from '../../../webui-static/src/charts/ends';
+import { clearest, labeled, merged, placedLabels, roomFor, shortTags, spread } from '../../../webui-static/src/charts/ends';
 import { hoverTable, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
@@ -237,6 +237,9 @@ test('a trial has one label, at the end of its validation or of its longest curv
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
   assert.equal(roomFor(['1', '123456789']), 0);
+  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', 'swe pap', 'swe lon']);
+  assert.deepEqual(shortTags(['12', 'augmented']), ['12', 'augmente']);
+  for (const as of [['relu 0.00125', 'gelu'], ['sweep, paper', 'sweep, paperless'], ['one two three', 'four']]) assert.deepEqual(shortTags(as), as);
 });
 
 test('a label on a curve is where the curve is farthest from the others', () => {

@@ -74,7 +74,7 @@ const MAX_NAMED = 3;
 function coincidingText(same: readonly Series[], having: number, noun: string, tags: readonly string[]): string {
   const named = same.map(({ place }) => tags[place] ?? '');
   if (same.length > MAX_NAMED || named.includes('')) return `${same.length === having ? 'all' : same.length} ${noun}`;
-  return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(', ');
+  return named.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).join(named.some((name) => name.includes(',')) ? ' · ' : ', ');
 }
 
 // "best 0.83867 at 5,600"; "the best" for the last value.

@@ -1,6 +1,7 @@
 // Hyperparameter importance, and a heat map of the metric over two hyperparameters.
 import { useQuery } from '../address';
 import { counted, metric, metricColumn, percent } from '../format';
+import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, bestCell, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
@@ -72,6 +73,8 @@ export function ImportanceBars({ trials, all, isSettled, smallerIsBetter }: { tr
 const LONG_NUMBER = 8;
 
 const MEAN_DIGITS = 4;
+// Ranges of a number on a phone, where more of them would be out of sight.
+const PHONE_RANGES = 4;
 
 // The ranges of the cells along a dimension, or its words. A range may break after its dash only.
 function edges(one: Dimension, count: number): string[] {
@@ -154,7 +157,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const [x, y] = [asChoice(across, trials), asChoice(up, trials)];
   // Two ranges are a surface; a choice makes cells.
   const smooth = x.kind !== 'words' && y.kind !== 'words';
-  const cells = heatMap(trials, x, y);
+  const cells = heatMap(trials, x, y, onPhone() ? PHONE_RANGES : undefined);
   // The steps of the trials' colors.
   const levels = levelsOf(trials, smallerIsBetter);
   const shadeOf = (mean: number): string => `shade-${smallerIsBetter ? step(mean, levels) : levels.length - step(mean, levels)}`;

@@ -60,7 +60,7 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean 
   return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
 };
 
-// Undefined if all values are in sight. The last value of each curve, also as it is smoothed, and the best value of all, if
+// Undefined if all values are in sight. The last value of each lasting curve, also as it is smoothed, and the best value of all, if
 // the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial that a search
 // stopped early does not vanish. Depends on the curves alone, so that each load of a page shows them alike.
 export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
@@ -71,8 +71,8 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   // A group that ends early, such as that of a failed run, would keep the others from being told apart.
   const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
   const last = [...lasting, ...behind].map(lastOf);
-  const best = smallerIsBetter === undefined ? [] : series.map((one) => bestOf(one, smallerIsBetter));
-  const ranges = rangesFrom(series, ends, [...last, ...best, ...series.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
+  const best = smallerIsBetter === undefined ? [] : lasting.map((one) => bestOf(one, smallerIsBetter));
+  const ranges = rangesFrom(series, ends, [...last, ...best, ...lasting.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
   const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];

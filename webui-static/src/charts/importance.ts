@@ -112,9 +112,12 @@ export function asChoice(one: Dimension, trials: readonly Trial[], most = 8): Di
   return { name: one.name, kind: 'words', words: values.map((value) => JSON.stringify(value)), min: 0, max: values.length - 1 };
 }
 
-// Trials by position on two dimensions; rows start with the highest `y`.
-export function heatMap(trials: readonly Trial[], x: Dimension, y: Dimension, most = 8): HeatCell[][] {
-  const size = (one: Dimension): number => (one.kind === 'words' ? Math.min(most, one.words.length) : Math.min(most, 6));
+// At most this many cells for the choices of a dimension.
+const MOST_CHOICES = 8;
+
+// Trials by position on two dimensions, of which a numeric one has `ranges` cells; rows start with the highest `y`.
+export function heatMap(trials: readonly Trial[], x: Dimension, y: Dimension, ranges = 6): HeatCell[][] {
+  const size = (one: Dimension): number => (one.kind === 'words' ? Math.min(MOST_CHOICES, one.words.length) : ranges);
   const [columns, rows] = [size(x), size(y)];
   const values = Array.from({ length: rows }, () => Array.from({ length: columns }, (): number[] => []));
   for (const trial of trials) {

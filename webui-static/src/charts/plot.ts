@@ -4,7 +4,7 @@ import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
-import { drawEnds, idBeside, roomFor } from './ends';
+import { drawEnds, idBeside, roomFor, shortTags } from './ends';
 import { isBanded, isLoud, isOfOne, judged, placeOfBest, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
@@ -372,7 +372,8 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
   const colors = colorsOf(props);
   const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
   const count = panel.series.length;
-  const tagRoom = roomFor(tags);
+  const ends = shortTags(tags);
+  const tagRoom = roomFor(ends);
   const { lines, bands } = linesOf(props, colors, card);
   return {
     width,
@@ -399,7 +400,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
       draw: [
         (plot) => {
           drawBest(plot, props, colors, card);
-          if (tagRoom > 0) drawEnds(plot, panel, tags, props.colors ?? [], card);
+          if (tagRoom > 0) drawEnds(plot, panel, ends, props.colors ?? [], card);
         },
       ],
       setSelect: [(plot) => zoomed(plot, props.zoom)],

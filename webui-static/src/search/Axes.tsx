@@ -6,11 +6,11 @@ import { counted, grouped } from '../format';
 import { timeTicks, type Lane, type LengthScale } from './lanes';
 
 // Pixels around the plot. On the right are the ids of trials that train to the end, below it the labels and the name of the
-// axis, above it the name of the other axis.
+// axis, above it the names of stages or the name of the other axis.
 export const SIDE = 56;
 export const RIGHT = 40;
 export const BOTTOM = 36;
-export const TOP = 36;
+export const TOP = 24;
 // Ticks of the metric; least pixels between round lengths; pixels of a character of a length and of the name of a stage.
 const LEVELS = 4;
 const LENGTHS_APART = 72;
@@ -51,19 +51,11 @@ const lengthName = (unit: string, scale: LengthScale): string => `${unit}${scale
 const marksOf = (lane: Lane, scale: LengthScale): number[] =>
   [...new Set([...lane.rungs.map((one) => one.length), scale.longest, ...(scale.isLog ? [] : [0])])].sort((a, b) => b - a);
 
-// The names of both axes: above the upright one and below the other.
-function AxisNames({ up, across, width, height }: Size & { up: string; across: string }) {
-  return (
-    <>
-      <text x={0} y={12} class="axis-name">
-        {up}
-      </text>
-      <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
-        {across}
-      </text>
-    </>
-  );
-}
+const NameBelow = ({ text, width, height }: Size & { text: string }) => (
+  <text x={(SIDE + width - RIGHT) / 2} y={height - 4} text-anchor="middle" class="axis-name">
+    {text}
+  </text>
+);
 
 function Values({ values, width, height }: Size & { values: Dimension }) {
   return (
@@ -104,11 +96,10 @@ export interface AxesProps extends Size {
   latest: number; // seconds
   scale: LengthScale;
   values: Dimension | undefined; // of the metric; undefined without reports
-  metricName: string;
 }
 
-// The stages across, and the metric.
-export function LengthAxes({ lane, unit, scale, values, metricName, width, height }: AxesProps) {
+// The stages across, and the metric, which the title of the chart names.
+export function LengthAxes({ lane, unit, scale, values, width, height }: AxesProps) {
   const x = (length: number): number => xOf(scale.part(length), width);
   const range = { kind: 'linear' as const, words: [], min: 0, max: scale.longest, isWhole: true };
   const rounds = scale.isLog ? [] : ticks(range, Math.floor((width - SIDE - RIGHT) / LENGTHS_APART)).map(({ at }) => Math.round(at * scale.longest));
@@ -139,7 +130,7 @@ export function LengthAxes({ lane, unit, scale, values, metricName, width, heigh
           {grouped(mark)}
         </text>
       ))}
-      <AxisNames up={metricName} across={lengthName(unit, scale)} width={width} height={height} />
+      <NameBelow text={lengthName(unit, scale)} width={width} height={height} />
     </>
   );
 }
@@ -147,11 +138,11 @@ export function LengthAxes({ lane, unit, scale, values, metricName, width, heigh
 const TIME = 'time since the training began';
 
 // The metric over the time.
-export const MetricAxes = ({ latest, values, metricName, width, height }: AxesProps) => (
+export const MetricAxes = ({ latest, values, width, height }: AxesProps) => (
   <>
     {values && <Values values={values} width={width} height={height} />}
     <Times latest={latest} width={width} height={height} />
-    <AxisNames up={metricName} across={TIME} width={width} height={height} />
+    <NameBelow text={TIME} width={width} height={height} />
   </>
 );
 
@@ -174,7 +165,10 @@ export function TimeAxes({ lane, unit, latest, scale, width, height }: AxesProps
           {grouped(mark)}
         </text>
       ))}
-      <AxisNames up={lengthName(unit, scale)} across={TIME} width={width} height={height} />
+      <text x={0} y={12} class="axis-name">
+        {lengthName(unit, scale)}
+      </text>
+      <NameBelow text={TIME} width={width} height={height} />
     </>
   );
 }

@@ -28,6 +28,8 @@ const MAX_HEIGHT = 560;
 const BESIDE = 376;
 // Height of a chart when there are several: lengths above each other need less than a metric.
 const LOWER = { length: 240, metric: 240, time: 208 };
+// Pixels between the end of a line and a label that would name it.
+const BESIDE_END = 12;
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
 const MAX_TRIALS = 100;
@@ -84,19 +86,24 @@ function placesOf(points: readonly Report[], over: Over, { latest, scale, values
 
 interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProps, 'width'> {
   lines: ReadonlyMap<number, readonly Place[]>;
+  bests: readonly Place[]; // the corners of their line
   named: readonly number[];
 }
 
 // The ids of these runs at the ends of their lines.
-function Ids({ lines, named, painting, width, height }: IdsProps) {
+function Ids({ lines, bests, named, painting, width, height }: IdsProps) {
   const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
   const ends = [...lines].filter(([id]) => named.includes(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
-  const all = [...lines].map(([id, places]) => ({ id, places: inPlot(places) }));
+  // Also the line of the best values, which names no trial.
+  const all = [...[...lines].map(([id, places]) => ({ id, places: inPlot(places) })), { id: 0, places: inPlot(bests) }];
   // With the points before and after the box: a line may cross it between two.
   const near = (places: readonly Place[], left: number, right: number): readonly Place[] =>
     places.filter((place, at) => (places[at + 1] ?? place).x >= left && (places[at - 1] ?? place).x <= right);
+  // A label beside the end of another line would name that one.
+  const isBeside = (places: readonly Place[], left: number, top: number, bottom: number): boolean =>
+    places.slice(-1).some(({ x, y }) => x <= left && x >= left - BESIDE_END && y >= top && y <= bottom);
   const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
-    all.some(({ id, places }) => id !== end.id && passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom));
+    all.some(({ id, places }) => id !== end.id && (passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom) || isBeside(places, left, top, bottom)));
   return (
     <>
       {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map((label) => (
@@ -117,7 +124,10 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
   const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
   const ranges = { latest, scale, values };
   const places = new Map(lines.map(({ trial, points }) => [trial.id, placesOf(points, over, ranges, width, height)] as const));
-  const axes = { lane, unit, latest, scale, values, metricName, width, height };
+  // Steps: the best value stays until a better one, the last one to the right end.
+  const bestPlaces = placesOf(bests.map((one) => ({ ...one, length: 0 })), over, ranges, width, height);
+  const bestLine = bestPlaces.flatMap((one, at): Place[] => [one, { x: bestPlaces[at + 1]?.x ?? width - RIGHT, y: one.y }]);
+  const axes = { lane, unit, latest, scale, values, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
   // Also those that reached the last stage without being drawn.
@@ -148,6 +158,7 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
+          {bests.length > 0 && <span>line in steps: best so far</span>}
         </span>
       </figcaption>
       <div ref={host}>
@@ -156,20 +167,14 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
-          <BestLine places={placesOf(bests.map((one) => ({ ...one, length: 0 })), over, ranges, width, height)} right={width - RIGHT} />
-          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} named={named} painting={painting} width={width} height={height} />}
+          <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
+          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>
       {early.length > 0 && <p class="quiet search-note">{earlyText(early)}</p>}
     </figure>
   );
-}
-
-// Steps: the best value stays until a better one, the last one to the right end.
-function BestLine({ places, right }: { places: readonly Place[]; right: number }) {
-  const steps = places.flatMap(({ x, y }, at) => [`${x},${y}`, `${places[at + 1]?.x ?? right},${y}`]);
-  return <polyline class="front" points={steps.join(' ')} />;
 }
 
 // Dots are reports; of a run that is not drawn the last one. A bar marks the end of a trial that its search stopped.
@@ -306,7 +311,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
         />
       ))}
       <p class="quiet search-note">
-        {bracketed ? STAGES_NOTE : over === 'metric' ? 'Line in steps: the best value so far.' : `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`}
+        {bracketed ? STAGES_NOTE : over === 'metric' ? '' : `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`}
         {gray > 0 && ` Gray: ${counted(gray, 'other')}.`}
         {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
       </p>
@@ -346,7 +351,7 @@ function StageTable({ all, unit, bracketed }: { all: Lane[]; unit: string; brack
                 {bracketed && <td>{level + 1}</td>}
                 <td class="number">{grouped(rung.length)}</td>
                 <td class="number">{rung.came}</td>
-                <td class="number">{rung.wentOn ?? ''}</td>
+                <td class="number">{rung.wentOn ?? '–'}</td>
               </tr>
             )),
           )}
