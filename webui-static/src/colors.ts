@@ -71,10 +71,10 @@ export const runColor = (seed: number, dark: boolean): string =>
 export const MAX_APART = 16;
 // The least distance in OKLab at which two colors do not look alike, and the seeds that are tried for it. Lines differ
 // by their hues rather than by their lightness, which counts less.
-const ALIKE = 0.1;
+const ALIKE = 0.12;
 // The same for the color that a run had last: it changes only for one that can hardly be told from another one.
 const SAME = 0.05;
-const LIGHTNESS = 0.5;
+const LIGHTNESS = 0.4;
 const SEEDS = Array.from({ length: 64 }, (_, at) => at);
 
 // The colors of a seed in both themes, computed once: each takes several tries.

@@ -236,10 +236,10 @@ test('a trial has one label, at the end of its validation or of its longest curv
   assert.ok(roomFor(['1', '12']) > roomFor(['1', '2']));
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
-  assert.equal(roomFor(['1', '123456789']), 0);
-  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', 'swe pap', 'swe lon']);
-  assert.deepEqual(shortTags(['12', 'augmented']), ['12', 'augmente']);
-  for (const as of [['relu 0.00125', 'gelu'], ['sweep, paper', 'sweep, paperless'], ['one two three', 'four']]) assert.deepEqual(shortTags(as), as);
+  assert.equal(roomFor(['1', '1234567890']), 0);
+  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', 'sweep, p…', 'sweep, l…']);
+  const alike = ['sweep, paper', 'sweep, paperless'];
+  assert.deepEqual(shortTags(alike), alike);
 });
 
 test('a label on a curve is where the curve is farthest from the others', () => {

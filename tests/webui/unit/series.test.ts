@@ -284,7 +284,10 @@ test('first values are out of sight, so that the last ones fill a third of the p
   assert.ok((focusOf({ series: pair, behind: [run(3, [9, 5], 1)] })?.range[1] ?? 9) >= 5);
   // Not so a group: that of a failed run would keep all others in a narrow strip.
   const means = [run(1, falling, 10), run(2, near, 10), run(3, [9, 8.5])].map((one) => ({ ...one, low: one.y, high: one.y }));
-  assert.ok((focusOf({ series: means }, true)?.range[1] ?? 9) < 5);
+  means.forEach((one, at) => (one.place = at));
+  const cropped = focusOf({ series: means }, true);
+  assert.ok((cropped?.range[1] ?? 9) < 5);
+  assert.deepEqual(cropped?.hidden, [2]);
   assert.equal(focusOf({ series: two([10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]) }), undefined, 'the others change as much');
   assert.equal(focusOf({ series: two([9, ...Array(10).fill(1)]) }), undefined, 'the others are one line');
 });

@@ -43,10 +43,12 @@ function Drawn({ text, title, other, offer }: { text: string; title: string; oth
 }
 
 // The first values that are out of sight.
-function Beyond({ range, beyond }: Focus) {
+function Beyond({ range, beyond, hidden = [], tags }: Focus & { tags: readonly string[] }) {
   const text = metric(Number(beyond.toPrecision(3)));
   const place = beyond > range[1] ? 'above the plot, up to' : 'below the plot, down to';
-  return <Drawn text="cropped" title={`The first values are ${place} ${text}, so that the last ones, which differ less, fill up to a third of it`} other={{ y: 'all' }} offer="show all values" />;
+  const names = hidden.map((at) => tags[at] ?? '');
+  const without = names.length === 0 ? '' : `, without ${names.length === 1 ? names[0] : counted(names.length, 'group')}`;
+  return <Drawn text={`cropped${without}`} title={`The first values are ${place} ${text}, so that the last ones, which differ less, fill up to a third of it${names.length > 0 ? `; out of sight: ${names.join(' · ')}` : ''}`} other={{ y: 'all' }} offer="show all values" />;
 }
 
 const Smoothed = ({ weight, isOne }: { weight: number; isOne: boolean }) => (
@@ -112,7 +114,7 @@ export function ChartTitle({ panel, look, trials, text, smallerIsBetter, focus, 
       </span>
       <span class="panel-facts">
         {/* First, so that the tools of the chart never cover them. */}
-        {focus && <Beyond {...focus} />}
+        {focus && <Beyond {...focus} tags={tags} />}
         {rates && <Logarithmic isCut={isBelow(panel, rates)} />}
         {steady > 0 && <Smoothed weight={steady} isOne={isOne} />}
         {groups.length === 0 && isOne && <span>{valuesOf(undefined)}</span>}

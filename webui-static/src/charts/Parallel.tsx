@@ -214,7 +214,7 @@ export function Parallel({ trials, left, all, metricAxis, smallerIsBetter, paint
         <span class="panel-name">Hyperparameters that differ</span>
         <span class="panel-facts">
           <span>{pointed ? `trial ${pointed.id}: ${metric(metricOf(pointed)) || 'no metric yet'}` : 'Drag along an axis to filter'}</span>
-          {painting.byMetric && <span>colors: fifths of the trials</span>}
+          {painting.byMetric && <span>colors: best to worst fifth of the trials</span>}
           {left.length > 0 && <span title={`Left out: ${left.join('; ')}`}>without {left.join('; ')}</span>}
           {passes && <span>dotted: past an axis without a value</span>}
         </span>

@@ -5,8 +5,7 @@ import type { Panel } from './series';
 
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
-const MAX_CHARACTERS = 8;
-const LEAST_LETTERS = 3;
+const MAX_CHARACTERS = 9;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
@@ -94,16 +93,10 @@ export function labeled<T extends { place: number; group: string; x: number }>(e
   return [...best.values()];
 }
 
-// Tags that fit beside the plot: of long ones the beginnings of their words, "swe pap". All as they are if one of them has no
-// such form, because it would lose digits or have less than three letters of a word, or if two would be equal.
+// Tags that fit beside the plot: long ones end with "…". All as they are if two would be equal.
 export function shortTags(tags: readonly string[]): readonly string[] {
-  const short = tags.map((tag) => {
-    if (tag.length <= MAX_CHARACTERS) return tag;
-    const words = tag.split(/[\s,]+/);
-    const most = Math.floor((MAX_CHARACTERS + 1) / words.length) - 1;
-    return most < LEAST_LETTERS || words.some((word) => /\d/.test(word) && word.length > most) ? '' : words.map((word) => word.slice(0, most)).join(' ');
-  });
-  return short.includes('') || new Set(short).size < tags.length ? tags : short;
+  const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `${tag.slice(0, MAX_CHARACTERS - 1)}…`));
+  return new Set(short).size < tags.length ? tags : short;
 }
 
 // The room beside the plot that these labels need, or 0 without labels: for fewer than `least`, for many, for long ones.

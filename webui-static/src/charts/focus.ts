@@ -7,6 +7,7 @@ import { smooth, SYSTEM_GROUPS, type Panel } from './series';
 export interface Focus {
   range: [number, number]; // of the values in sight
   beyond: number; // the farthest value out of sight
+  hidden?: number[]; // places of groups that are out of sight as a whole
 }
 
 // Parts of the x axis whose values may be out of sight: up to the last one, so that the last values of the longest
@@ -77,7 +78,9 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (high - low > LEAST_GAIN * (most - least) || high === low || !series.every(comesFromFirst(found))) return undefined;
-  return { range: found, beyond: most - high >= low - least ? most : least };
+  const isHidden = ({ y }: Curves[number]): boolean => y.every((value) => value === null || value < low || value > high);
+  const hidden = [...new Set(series.filter(isHidden).map(({ place }) => place))].filter((place) => series.every((one) => one.place !== place || isHidden(one)));
+  return { range: found, beyond: most - high >= low - least ? most : least, ...(hidden.length > 0 ? { hidden } : {}) };
 }
 
 // Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, or, of one run, from

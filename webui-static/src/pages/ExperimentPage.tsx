@@ -63,7 +63,7 @@ function BestCheckpoint({ one }: { one: Experiment }) {
   const what = `Download the best checkpoint, of batch ${live.data.stepsCompleted}${value == null ? '' : `: ${one.searcherMetric} ${digits(value)} when saved`}`;
   return (
     <a href={`/checkpoints/${encodeURIComponent(live.data.uuid)}`} download aria-label={what} title={what}>
-      <Icon name="download" /> <span class="by-room">Checkpoint{value != null && value !== one.bestTrialSearcherMetric && ` of ${digits(value)}`}</span>
+      <Icon name="download" /> <span class="by-room">{value != null && value !== one.bestTrialSearcherMetric ? `Best checkpoint ${digits(value)}` : 'Checkpoint'}</span>
     </a>
   );
 }

@@ -127,6 +127,7 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
   // Steps: the best value stays until a better one, the last one to the right end.
   const bestPlaces = placesOf(bests.map((one) => ({ ...one, length: 0 })), over, ranges, width, height);
   const bestLine = bestPlaces.flatMap((one, at): Place[] => [one, { x: bestPlaces[at + 1]?.x ?? width - RIGHT, y: one.y }]);
+  const gray = painting.byMetric ? 0 : lines.filter(({ trial }) => !painting.isDrawn(trial.id)).length;
   const axes = { lane, unit, latest, scale, values, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
@@ -158,16 +159,17 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
-          {bests.length > 0 && <span>line in steps: best so far</span>}
+          {bests.length > 0 && <span>steps: best so far</span>}
+          {gray > 0 && <span>gray: {counted(gray, 'other')}</span>}
         </span>
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           {over === 'time' ? <TimeAxes {...axes} /> : over === 'metric' ? <MetricAxes {...axes} /> : <LengthAxes {...axes} />}
+          <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
-          <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
           {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
@@ -287,7 +289,11 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
   const seen = [...lines.values()].flatMap(({ points }) => points.flatMap(({ value }) => value ?? []));
   const values = seen.length === 0 ? undefined : padded({ name: metricName, kind: 'linear', words: [], min: Math.min(...seen), max: Math.max(...seen) });
   const ends = all.reduce((sum, lane) => sum + lane.rungs.length, 0);
-  const gray = painting.byMetric ? 0 : [...lines.keys()].filter((id) => !painting.isDrawn(id)).length;
+  const lengths = `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`;
+  const note = [
+    bracketed ? STAGES_NOTE : over === 'metric' ? '' : lengths,
+    trials.length > MAX_TRIALS ? `The ${MAX_TRIALS} that trained longest are drawn, all are counted.` : '',
+  ].filter(Boolean).join(' ');
   return (
     <>
       {error}
@@ -310,11 +316,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
           height={all.length > 1 ? LOWER[over] : onPhone() ? HEIGHT : Math.max(HEIGHT, Math.min(MAX_HEIGHT, innerHeight - BESIDE))}
         />
       ))}
-      <p class="quiet search-note">
-        {bracketed ? STAGES_NOTE : over === 'metric' ? '' : `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`}
-        {gray > 0 && ` Gray: ${counted(gray, 'other')}.`}
-        {trials.length > MAX_TRIALS && ` The ${MAX_TRIALS} that trained longest are drawn, all are counted.`}
-      </p>
+      {note !== '' && <p class="quiet search-note">{note}</p>}
       <StageTable all={all} unit={timeMetric} bracketed={bracketed} />
     </>
   );
