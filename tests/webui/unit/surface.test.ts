@@ -1,7 +1,8 @@
 // The surface of a metric over two hyperparameters.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { fifths } from '../../../webui-static/src/charts/paint';
+import { ranks } from '../../../webui-static/src/charts/dimensions';
+import { fifths, shade, shadesOf } from '../../../webui-static/src/charts/paint';
 import { isoLines, step, surface, unknownParts } from '../../../webui-static/src/charts/surface';
 import type { Trial } from '../../../webui-static/src/wire';
 
@@ -37,9 +38,16 @@ test('a line of equal value crosses the plane where the value is', () => {
 
 test('the steps of the surface are those of the colors of trials: fifths of their ranks, from best to worst', () => {
   const trials = (values: readonly number[]): Trial[] => values.map((value, at) => ({ id: at + 1, searcherMetricValue: value }) as Trial);
-  assert.deepEqual(fifths(trials([0.6, 0.1, 0.3, 0.2, 0.5, 0.4]), true), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
-  assert.deepEqual(fifths(trials([1, 2, 3]), false), [3, 3, 2, 2, 1, 1]);
+  assert.deepEqual(fifths(trials([0.6, 0.1, 0.3, 0.2, 0.5, 0.4]), true).map((value) => Number(value.toFixed(9))), [0.1, 0.15, 0.25, 0.35, 0.45, 0.6]);
+  assert.deepEqual(fifths(trials([1, 2, 3]), false), [3, 2.5, 2.5, 1.5, 1.5, 1]);
   assert.deepEqual(fifths(trials([1]), false), []);
+  // A cell of one trial has the color of that trial.
+  for (const count of [2, 3, 6, 24, 25, 64])
+    for (const smallerIsBetter of [true, false]) {
+      const all = trials(Array.from({ length: count }, (_, at) => at * at));
+      const [rank, shadeOf] = [ranks(all, smallerIsBetter), shadesOf(all, smallerIsBetter)];
+      for (const { id, searcherMetricValue } of all) assert.equal(shadeOf(Number(searcherMetricValue)), shade(rank.get(id)), `${id} of ${count}`);
+    }
   assert.deepEqual([0, 1, 2, 3].map((value) => step(value, [1, 3])), [0, 1, 1, 2]);
 });
 

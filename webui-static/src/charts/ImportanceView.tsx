@@ -5,10 +5,9 @@ import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { Contour } from './Contour';
 import { asChoice, bestCell, heatMap, importance, MIN_TRIALS, type BestValues, type HeatCell } from './importance';
-import { levelsOf } from './paint';
+import { shadesOf } from './paint';
 import { metricOf, padded, type Dimension } from './dimensions';
 import { uniform } from './series';
-import { step } from './surface';
 
 // Smaller shares would be shown as 0%. A larger one makes a choice more telling in a map than a range.
 const MIN_SHARE = 0.005;
@@ -159,8 +158,7 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
   const smooth = x.kind !== 'words' && y.kind !== 'words';
   const cells = heatMap(trials, x, y, onPhone() ? PHONE_RANGES : undefined);
   // The steps of the trials' colors.
-  const levels = levelsOf(trials, smallerIsBetter);
-  const shadeOf = (mean: number): string => `shade-${smallerIsBetter ? step(mean, levels) : levels.length - step(mean, levels)}`;
+  const shadeOf = shadesOf(trials, smallerIsBetter);
   const choice = (key: 'hx' | 'hy', label: string, value: Dimension) => (
     <label class="check">
       {label}{' '}

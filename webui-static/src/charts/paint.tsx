@@ -67,7 +67,18 @@ export function ColorBy({ color, usual }: { color: Coloring; usual: Coloring }) 
 export function fifths(trials: readonly Trial[], smallerIsBetter: boolean): number[] {
   const values = trials.map(metricOf).filter((value) => value !== undefined).sort((a, b) => (smallerIsBetter ? a - b : b - a));
   const last = values.length - 1;
-  return last < 1 ? [] : Array.from({ length: STEPS + 1 }, (_, step) => values[Math.round((step * last) / STEPS)] ?? 0);
+  // Between the last trial of a step and the first of the next one, as shade() has them.
+  const edge = (step: number): number => {
+    const next = Math.ceil((step * last) / STEPS);
+    return ((values[Math.max(0, next - 1)] ?? 0) + (values[next] ?? 0)) / 2;
+  };
+  return last < 1 ? [] : [values[0] ?? 0, ...Array.from({ length: STEPS - 1 }, (_, at) => edge(at + 1)), values[last] ?? 0];
+}
+
+// The classes of values in the steps of color of these trials.
+export function shadesOf(trials: readonly Trial[], smallerIsBetter: boolean): (value: number) => string {
+  const edges = fifths(trials, smallerIsBetter).slice(1, -1);
+  return (value) => `shade-${edges.filter((edge) => (smallerIsBetter ? value >= edge : value < edge)).length}`;
 }
 
 // The values between the steps of color, ascending.
