@@ -371,9 +371,11 @@ const looking = [
       await page.waitForSelector('figure[data-panel="search"] circle');
       // The dots of the rows have the colors of the charts beside them: a fifth of the trials in each.
       assert.ok((await page.locator('tbody .eye.shade-0').count()) > 0);
-      await page.getByRole('button', { name: 'accuracy over batches' }).click();
-      await page.waitForSelector('figure[aria-label$="over batches"] circle');
-      assert.equal(await page.locator('line.stage').count(), 3);
+      // The best value never becomes worse.
+      const heights = (await page.locator('polyline.front').getAttribute('points')).split(' ').map((point) => Number(point.split(',')[1]));
+      assert.ok(heights.length > 1 && heights.every((y, at) => at === 0 || y <= heights[at - 1]), heights.join());
+      await page.getByRole('button', { name: 'batches over time' }).click();
+      await page.waitForSelector('figure[aria-label$="trials over time"] circle');
       const table = await page.$$eval('[aria-label="Stages"] tbody tr', (all) =>
         all.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join(' ')),
       );

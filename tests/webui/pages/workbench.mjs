@@ -91,7 +91,7 @@ export const workbench = [
       await page.locator('tr.group').first().waitFor();
       const labels = await page.locator('tr.group button').allTextContents();
       assert.ok(labels.every((label) => /kind = (small|middle|large)/.test(label)), labels.join());
-      const sizes = (await page.locator('tr.group .quiet').allTextContents()).map((text) => Number(text.replace('×', ''))).filter(Number.isFinite);
+      const sizes = (await page.locator('tr.group .quiet').allTextContents()).map((text) => Number(/^(?:×|mean of )(\d+)$/.exec(text)?.[1]));
       assert.equal(sizes.reduce((sum, size) => sum + size, 0), TRIALS);
       assert.match(await page.locator('tr.group', { hasText: '±' }).first().textContent(), /\d ± [\d.]/);
       const mean = page.locator('tr.group td', { hasText: '±' }).first();
