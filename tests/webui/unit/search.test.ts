@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { bestOf, dimensions, isConstant, objective, position, ranks } from '../../../webui-static/src/charts/dimensions';
 import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
-import { atValidations, bestSoFar, earlyText, farthest, fromBegin, lanes, lengthScale, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/search/lanes';
+import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, lanes, lengthScale, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/search/lanes';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, batches = 100, state = 'STATE_COMPLETED'): Trial =>
@@ -216,13 +216,16 @@ test('a search names the trials that went on before better ones reported, and th
   assert.deepEqual(of(false), [{ stage: 1, id: 1, before: [2] }]);
   assert.deepEqual(of(false, [2]), [], 'the better one may go on yet');
   assert.deepEqual(of(true), [], 'the better one reported before');
-  const text = (...early: [stage: number, id: number, before: number[]][]): string => earlyText(early.map(([stage, id, before]) => ({ stage, id, before })));
+  const all = (...early: [stage: number, id: number, before: number[]][]) => early.map(([stage, id, before]) => ({ stage, id, before }));
+  const text = (...early: Parameters<typeof all>): string => earlyText(all(...early));
   assert.equal(earlyText(of(false)), 'Stage 1: trial 2 was stopped although it was better than 1, which reported earlier.');
   assert.equal(
     text([1, 23, [54, 27]], [1, 25, [27]], [2, 26, [58]]),
     'Stage 1: trials 27 and 54 were stopped although they were better than 23 or 25, which reported earlier. Stage 2: trial 58 was stopped although it was better than 26, which reported earlier.',
   );
   assert.equal(text(...[1, 2, 3, 4].map((id): [number, number, number[]] => [1, id, [5, 6, 7, 8]])), 'Stage 1: 4 trials were stopped although they were better than 4 others, which reported earlier.');
+  assert.deepEqual(citedIn(all([1, 23, [54, 27]], [1, 25, [27]])), [23, 25, 27, 54]);
+  assert.deepEqual(citedIn(all([1, 23, [5, 6, 7, 8]])), [23], 'trials that the text counts have no label');
 });
 
 test('how far a trial had come is told by the metric that the search counts in', () => {

@@ -53,6 +53,7 @@ test('a group by a hyperparameter says how many searches are in it by their best
   assert.equal(text([search], false), '×1');
   const ongoing = { ...search, id: 9, state: 'STATE_RUNNING' } as Run;
   assert.equal(text([search, single, ongoing]), 'mean of 2 ended (one search)');
+  assert.equal(text([search, single, ongoing], false), 'mean of 2/3');
   assert.equal(text([ongoing, ongoing]), 'mean of 2 (2 searches)');
 });
 

@@ -12,7 +12,7 @@ const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
 // Pixels of a line, of its digits above and below their middle, of a character, that a comma and a space have less, and between an
 // end and a label beside the plot, where a line joins those that are apart.
 const LINE = 12;
-const HALF = 4.5;
+export const HALF = 4.5;
 const CHARACTER = 7;
 const NARROW = 8;
 const GAP = 10;
@@ -154,7 +154,8 @@ interface Layout<T> {
   covers: Covers<T>;
 }
 
-const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length - NARROW * (text.split(', ').length - 1);
+// The width of a label in pixels.
+export const lengthOf = ({ text }: Pick<End, 'text'>): number => CHARACTER * text.length - NARROW * (text.split(', ').length - 1);
 
 // Pixels between a label's text and a point.
 const distance = (label: Label, { x, y }: Point): number =>

@@ -1,7 +1,7 @@
 // Rows of the comparison table: a value per subject, its difference from the first one, whether the row differs. Pure.
 import { RATE } from '../charts/facts';
 import { flatten, isWide } from '../charts/dimensions';
-import { decimals, duration, grouped, metric, metricColumn, sorted, stateName, withoutPadding } from '../format';
+import { decimals, duration, grouped, metric, metricColumn, roughly, sorted, stateName, withoutPadding } from '../format';
 import type { JsonObject, JsonValue } from '../wire';
 import { at, isNumber, trialState } from '../workbench/runs';
 import type { Subject } from './subjects';
@@ -106,12 +106,15 @@ function countRow(name: string, values: readonly Value[]): Row {
 const NOISE_SECONDS = 10;
 const NOISE_PART = 0.05;
 
-// A row of durations in seconds.
+// A row of durations in seconds. Those that are within the part of each other are one duration.
 function durationRow(name: string, values: readonly Value[]): Row {
   const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
   const isNoise = (by: number, first: number): boolean => Math.abs(by) < Math.max(NOISE_SECONDS, NOISE_PART * Math.max(first, first + by));
   const cells = cellsOf(whole, duration, (by, first) => (isNoise(by, first) ? '' : sign(by) + duration(Math.abs(by))));
-  return { name, cells, differs: differing(cells), isMeasured: true };
+  const known = whole.filter((one) => one !== undefined);
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  if (known.length < whole.length || !differing(cells) || most - least >= NOISE_PART * most) return { name, cells, differs: differing(cells), isMeasured: true };
+  return { name, cells: cells.map((cell) => ({ ...cell, text: `about ${roughly((least + most) / 2)}` })), differs: false, isMeasured: true };
 }
 
 function textRow(name: string, texts: readonly string[]): Row {

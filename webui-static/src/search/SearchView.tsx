@@ -5,7 +5,7 @@ import * as api from '../api';
 import { paths, useQuery } from '../address';
 import type { Brackets } from '../calls/brackets';
 import { bestOf, metricOf, objective, padded, share, type Dimension } from '../charts/dimensions';
-import { passes, placedLabels, roomFor } from '../charts/ends';
+import { HALF, lengthOf, passes, placedLabels, roomFor, type Label } from '../charts/ends';
 import { colorBar, usePainting, type Painting } from '../charts/paint';
 import { ErrorNote } from '../components/notes';
 import { useWidth } from '../components/width';
@@ -15,7 +15,7 @@ import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { BOTTOM, LengthAxes, MetricAxes, RIGHT, SIDE, Stages, TimeAxes, TOP, xOf, yOf, type AxesProps } from './Axes';
-import { atValidations, bestSoFar, earlyText, farthest, fromBegin, lanes, lengthScale, reached, wentOnEarly, type Lane, type LengthScale, type Report, type Value } from './lanes';
+import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, lanes, lengthScale, reached, wentOnEarly, type Lane, type LengthScale, type Report, type Value } from './lanes';
 
 // What the charts show: the metric over the length, the length over time, the metric over time.
 const WITH_STAGES = ['length', 'time'] as const;
@@ -88,10 +88,11 @@ interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProp
   lines: ReadonlyMap<number, readonly Place[]>;
   bests: readonly Place[]; // the corners of their line
   named: readonly number[];
+  mayCover: boolean; // lines, where there is no free place
 }
 
 // The ids of these runs at the ends of their lines.
-function Ids({ lines, bests, named, painting, width, height }: IdsProps) {
+function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProps) {
   const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
   const ends = [...lines].filter(([id]) => named.includes(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
   // Also the line of the best values, which names no trial.
@@ -104,9 +105,11 @@ function Ids({ lines, bests, named, painting, width, height }: IdsProps) {
     places.slice(-1).some(({ x, y }) => x <= left && x >= left - BESIDE_END && y >= top && y <= bottom);
   const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
     all.some(({ id, places }) => id !== end.id && (passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom) || isBeside(places, left, top, bottom)));
+  const isFree = (label: Label & { id: number }): boolean => mayCover || !covers(label, label.left, label.left + lengthOf(label), label.middle - HALF, label.middle + HALF);
+  const labels = placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).filter(isFree);
   return (
     <>
-      {placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).map((label) => (
+      {labels.map((label) => (
         <g key={label.id} {...painting.of(label.id)} class={`end-id ${painting.of(label.id).class}`}>
           {label.isJoined && <line x1={SIDE + label.x} y1={TOP + label.y} x2={SIDE + label.left - 1} y2={TOP + label.middle} />}
           <text class="over" x={SIDE + label.left} y={TOP + label.middle + 4}>
@@ -133,9 +136,10 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
   const stopped = new Set(lines.filter(({ trial, points }) => trial.state === 'STATE_COMPLETED' && (points[points.length - 1]?.length ?? most) < most).map(({ trial }) => trial.id));
   // Also those that reached the last stage without being drawn.
   const ended = lines.filter(({ points }) => lane.title !== '' && (points[points.length - 1]?.length ?? 0) >= most).map(({ trial }) => trial.id);
-  const named = [...places.keys()].filter((id) => painting.isDrawn(id) || (ended.length <= MAX_ENDED && ended.includes(id)));
   const reports = new Map(lines.map(({ trial, points }) => [trial.id, points]));
   const early = lane.title === '' ? [] : wentOnEarly(lane, ({ id }) => reports.get(id) ?? [], smallerIsBetter);
+  const cited = citedIn(early);
+  const named = [...places.keys()].filter((id) => painting.isDrawn(id) || cited.includes(id) || (ended.length <= MAX_ENDED && ended.includes(id)));
   return (
     <figure
       class="chart wide"
@@ -159,7 +163,7 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
-          {bests.length > 0 && <span>steps: best so far</span>}
+          {bests.length > 0 && <span>line in steps: best so far</span>}
           {gray > 0 && <span>gray: {counted(gray, 'other')}</span>}
         </span>
       </figcaption>
@@ -170,7 +174,7 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
           {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
             <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
           ))}
-          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} painting={painting} width={width} height={height} />}
+          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} mayCover={over !== 'metric'} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>

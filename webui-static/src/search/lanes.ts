@@ -130,20 +130,27 @@ export function wentOnEarly({ trials, rungs: levels }: Lane, reportsOf: (trial: 
 
 // More trials are counted.
 const MAX_EARLY = 3;
+const sorted = (ids: readonly number[]): number[] => [...new Set(ids)].sort((a, b) => a - b);
 const joinedBy = (word: string, ids: readonly number[]): string => ids.join(', ').replace(/, ([^,]+)$/, ` ${word} $1`);
 
-// "Stage 1: trials 40 and 41 were stopped although they were better than 31 or 32, which reported earlier.".
-export function earlyText(early: readonly Early[]): string {
-  const sorted = (ids: readonly number[]): number[] => [...new Set(ids)].sort((a, b) => a - b);
-  const parts = [...new Set(early.map(({ stage }) => stage))].map((stage) => {
+// The stages with the trials that were stopped there, and the worse ones that went on.
+const byStage = (early: readonly Early[]): { stage: number; better: number[]; others: number[] }[] =>
+  sorted(early.map(({ stage }) => stage)).map((stage) => {
     const own = early.filter((one) => one.stage === stage);
-    const [better, others] = [sorted(own.flatMap(({ before }) => before)), sorted(own.map(({ id }) => id))];
+    return { stage, better: sorted(own.flatMap(({ before }) => before)), others: sorted(own.map(({ id }) => id)) };
+  });
+
+// "Stage 1: trials 40 and 41 were stopped although they were better than 31 or 32, which reported earlier.".
+export const earlyText = (early: readonly Early[]): string =>
+  byStage(early).map(({ stage, better, others }) => {
     const named = better.length > MAX_EARLY ? counted(better.length, 'trial') : `trial${better.length > 1 ? 's' : ''} ${joinedBy('and', better)}`;
     const than = others.length > MAX_EARLY ? `${others.length} others` : joinedBy('or', others);
     return `Stage ${stage}: ${named} ${better.length > 1 ? 'were stopped although they were' : 'was stopped although it was'} better than ${than}, which reported earlier.`;
-  });
-  return parts.join(' ');
-}
+  }).join(' ');
+
+// The trials that the text has by their ids.
+export const citedIn = (early: readonly Early[]): number[] =>
+  sorted(byStage(early).flatMap(({ better, others }) => [better, others].filter((ids) => ids.length <= MAX_EARLY).flat()));
 
 // The lane with its rungs at the lengths at which its trials were compared: those of the first validations at or after
 // the configured ones. `validated`: the lengths of the validations of each trial, ascending.

@@ -68,15 +68,15 @@ export const searchesByBest = ({ runs, byHyperparameter }: { runs: readonly Run[
   byHyperparameter ? runs.filter(isSearch).length : 0;
 
 // "mean of 12 (3 searches)" of the runs in the mean, "mean of 9 ended" beside runs that have not ended, "mean of 9 of 12" where
-// some runs have no number in the column of means, and "mean of 9, 1 failed"; "mean of 9" without room for more, and "4, one with a
-// value".
+// some runs have no number in the column of means, and "mean of 9, 1 failed"; "mean of 9/12" of all without room for more, and
+// "4, one with a value".
 export function sizeText(group: Pick<Group, 'runs' | 'byHyperparameter'>, column: Pick<Column, 'key' | 'inGroup'> | undefined, hasRoom: boolean): string {
   const { runs, byHyperparameter } = group;
   const all = grouped(runs.length);
   const hasMean = column !== undefined && column.inGroup !== 'range';
   const used = hasMean ? inMean(runs, column.key) : runs;
   const known = column?.inGroup === 'range' ? runs.length : column && spread(runs, column.key)?.count;
-  if (!hasRoom) return hasMean && runs.length > 1 && known !== undefined ? (known < 2 ? `${grouped(known)} of ${all}` : `mean of ${grouped(known)}`) : `×${all}`;
+  if (!hasRoom) return hasMean && runs.length > 1 && known !== undefined ? (known < 2 ? `${grouped(known)} of ${all}` : `mean of ${known === runs.length ? all : `${grouped(known)}/${all}`}`) : `×${all}`;
   const searches = searchesByBest({ runs: used, byHyperparameter });
   const failed = hasMean && used.every(({ state }) => state !== 'STATE_ERROR') ? runs.filter(({ state }) => state === 'STATE_ERROR').length : 0;
   const more = searches === 0 ? '' : ` (${searches === 1 ? 'one search' : `${grouped(searches)} searches`})`;
