@@ -169,7 +169,7 @@ function RowChoice({ run, chosen, shown, colorOf, shadeOf, draw, pin, top }: Row
           aria-label={`Show ${run.kind} ${run.id}`}
           aria-pressed={isShown}
           title={`${isShown ? 'Shown. Hide its curves' : 'Hidden. Show its curves'}${hasCurves(run) ? '' : '. It has none yet'}`}
-          style={isShown && !shadeOf ? { background: color, borderColor: color } : undefined}
+          style={isShown && !shadeOf ? { background: hasCurves(run) ? color : '', borderColor: color } : undefined}
           onClick={() => draw(run)}
         />
       )}
