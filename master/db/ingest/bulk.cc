@@ -145,7 +145,7 @@ auto& late_rows_of(auto& late, std::int64_t trial) {
 /// State of a trial when its rows are about to be stored.
 struct Standing {
   RunNumber run = 0;
-  bool late = false;        ///< Some new rows are below stored steps of their group.
+  bool late = false;        ///< Some new rows are at or below stored steps of their group.
   std::int64_t lowest = 0;  ///< Lowest step among the new rows.
 };
 
@@ -176,7 +176,7 @@ Result<std::map<TrialId, Standing>> fence(Connection& connection, const std::vec
       " late AS (SELECT DISTINCT g.trial FROM unnest($2::bigint[], $3::text[], $4::bigint[]) AS g (trial, "
       "grp, first)"
       " WHERE EXISTS (SELECT FROM metrics m WHERE m.trial_id = g.trial AND m.grp = g.grp AND NOT m.archived"
-      " AND m.steps_completed > g.first))"
+      " AND m.steps_completed >= g.first))"
       " SELECT id, run, late.trial IS NOT NULL FROM current LEFT JOIN late ON late.trial = id";
   TRY_ASSIGN(const Rows rows,
              connection.run_all({{"BEGIN", Params()}, {kFence, Params(ids, trials, groups, steps)}}));
@@ -225,7 +225,7 @@ Status copy_rows(Connection& connection, const std::vector<const MetricBatch*>& 
       rows);
 }
 
-/// Slow path: skips rows that exist already.
+/// Slow path: rows that exist already get only metrics with new names.
 Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>& batches) {
   std::vector<std::int64_t> trials, numbers, steps;
   std::vector<std::string> groups, metrics;
@@ -246,6 +246,20 @@ Status insert_rows(Connection& connection, const std::vector<const MetricBatch*>
       " unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])"
       " AS r (trial, run, grp, steps, reported, metrics) ON CONFLICT DO NOTHING",
       trials, numbers, groups, steps, times, metrics));
+  TRY(connection.query(
+      "WITH named AS (SELECT DISTINCT ON (trial, grp, steps, key) trial, grp, steps, key, value FROM"
+      " unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) WITH ORDINALITY"
+      " AS r (trial, grp, steps, report, place), json_each(report::json)"
+      " ORDER BY trial, grp, steps, key, place), more AS ("
+      "SELECT trial, named.grp, steps, json_object_agg(key, value) AS report FROM named JOIN metrics m"
+      " ON m.trial_id = trial AND m.grp = named.grp AND m.steps_completed = steps AND NOT m.archived"
+      " WHERE NOT EXISTS (SELECT FROM json_object_keys(m.metrics) AS known WHERE known = key)"
+      " GROUP BY 1, 2, 3)"
+      " UPDATE metrics m SET metrics = (SELECT json_object_agg(key, value) FROM"
+      " (SELECT * FROM json_each(m.metrics) UNION ALL SELECT * FROM json_each(report)) AS both_reports)"
+      " FROM more"
+      " WHERE m.trial_id = trial AND m.grp = more.grp AND m.steps_completed = steps AND NOT m.archived",
+      trials, groups, steps, metrics));
   return connection.commit();
 }
 

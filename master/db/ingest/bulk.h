@@ -32,8 +32,8 @@ struct MetricRow {
   std::string metrics;  ///< JSON object that passed check_json_object().
   WallTime reported;
 };
-/// Rows of one run of one trial. A row is skipped when (trial, run, group, steps) is stored already or when
-/// (trial, group, steps) is visible from an earlier run.
+/// Rows of one run of one trial. If (trial, run, group, steps) is stored already, or (trial, group, steps) is
+/// visible from an earlier run, only metrics with new names are added to that row.
 struct MetricBatch {
   TrialId trial;
   RunNumber run = 0;

@@ -4,7 +4,7 @@
 // suffices, and parses no JSON.
 //
 // Invariant: the rows are the source of truth. A chunk is written after its rows have been committed and is
-// deleted in the transaction that archives one of them or inserts another between them.
+// deleted in the transaction that archives or changes one of them or inserts another between them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class SeriesWriter {
   /// Schedules packing of the rows of a group into chunks. Best effort: dropped when the queue is full. Also
   /// happens after every kChunkRows stored rows.
   virtual void pack(TrialId trial, const std::string& group) = 0;
-  /// Returns a counter that increases when rows of this trial were stored below existing steps of their
+  /// Returns a counter that increases when rows of this trial were stored at or below existing steps of their
   /// group. Trials share counters, so it can also increase because of another trial. Readers use it to
   /// invalidate cached series.
   virtual std::uint64_t late_rows(TrialId trial) const = 0;

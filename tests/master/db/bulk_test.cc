@@ -45,6 +45,28 @@ TEST_CASE("a repeated metric report keeps the first version") {
   CHECK(database.value("SELECT metrics FROM metrics WHERE steps_completed = 2") == R"({"loss":0.5})");
 }
 
+TEST_CASE("a second report at a step adds metrics with new names and changes no value") {
+  const Database database;
+  RunningStore store(open_store(database));
+  create_trial(store);
+  db::BulkWriter bulk({.connect = database.connect()});
+  CHECK(send(bulk, 1, {row(1, R"({"loss":1e-300})"), row(2)}));
+  CHECK(send(bulk, 1, {row(2, R"({"loss":9,"mine":"NaN"})"), row(2, R"({"mine":3,"more":4.50})"), row(3)}));
+  const auto at = [&](int steps, const std::string& name) {
+    const std::string stored = "SELECT (metrics->'" + name + "')::text FROM metrics WHERE steps_completed = ";
+    return database.value((stored + std::to_string(steps)).c_str());
+  };
+  CHECK(at(2, "loss") == "0.5");
+  CHECK(at(2, "mine") == R"("NaN")");
+  CHECK(at(2, "more") == "4.50");
+  // Also to a row of an earlier run.
+  store.write({core::ArchiveMetrics{TrialId(1), 2}, core::PutTrial{plain_trial(1, 1, 2)}});
+  CHECK(send(bulk, 2, {row(1, R"({"mine":7})")}));
+  CHECK(at(1, "loss") == "1e-300");
+  CHECK(at(1, "mine") == "7");
+  CHECK(database.number("SELECT count(*) FROM metrics WHERE NOT archived") == 2);
+}
+
 TEST_CASE("stale runs, future runs and unknown trials are refused without failing the rest of the batch") {
   const Database database;
   RunningStore store(open_store(database));

@@ -82,6 +82,8 @@ TEST_CASE("late rows of both writers are found") {
   world.train(5, R"({"loss":2})");
   world.train(30, R"({"loss":2})");
   CHECK(world.show() == "training.loss 5 10 20 30; validation.accuracy 30 40; ");
+  world.train(30, R"({"loss":3,"added":1})");
+  CHECK(world.show() == "training.added 30; training.loss 5 10 20 30; validation.accuracy 30 40; ");
 }
 
 TEST_CASE("rows archived by a rollback are in no series") {
