@@ -59,7 +59,7 @@ const PAGES = {
   dashboard: () => [''],
   list: () => ['experiments'],
   grouped: () => ['experiments?group=tags'],
-  compare: () => ['experiments?q=id+in+(1,2,3,4,5)&drawn=1,2,3,4,5&panels=compare'],
+  compare: () => ['experiments?q=id+in+(1,2,3,4,5)&drawn=1,2,3,4,5&layout=panels&panels=compare'],
   single: () => [`experiments/${SINGLE}`],
   search: () => [`experiments/${SEARCH}`],
   'search-parameters': () => [`experiments/${SEARCH}?panels=parameters`],

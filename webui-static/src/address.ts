@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 
-const compared = (ids: readonly number[], part: string): string => `drawn=${ids.join(',')}&panels=compare${part === '' ? '' : `&of=${part}`}`;
+const compared = (ids: readonly number[], part: string): string => `drawn=${ids.join(',')}&layout=panels&panels=compare${part === '' ? '' : `&of=${part}`}`;
 
 export const paths = {
   home: '/det/',

@@ -8,13 +8,14 @@ const COMPARED = `experiments?q=${encodeURIComponent('id in (1, 2, 3)')}&drawn=1
 
 export const comparing = [
   [
-    'those chosen in the list are compared beside the table: the best is marked, others show their difference, unless all read the same',
+    'those chosen in the list are compared, also beside the table: the best is marked, others show their difference, unless all read the same',
     async () => {
       await page.getByLabel('Select experiment 1').check();
       await page.getByLabel('Select experiment 2').check();
       await page.getByLabel('Select experiment 3').check();
       await page.getByRole('group', { name: 'Selected experiments' }).getByRole('link', { name: 'Compare' }).click();
       await page.waitForURL(/\/det\/experiments\?.*panels=compare$/);
+      await page.getByRole('group', { name: 'Layout' }).getByRole('button', { name: 'Both' }).click();
       await until(() => document.querySelectorAll('tbody tr[data-id]').length === 3);
       // The values may be equal.
       await page.getByLabel('Only differences').uncheck();
@@ -200,6 +201,7 @@ export const comparing = [
       await open('compare?trials=1,3,x');
       await page.waitForURL(/\/det\/trials\?ids=1,3&.*panels=compare/);
       await untilText('2 trials');
+      await page.getByRole('group', { name: 'Layout' }).getByRole('button', { name: 'Both' }).click();
       // Trials of several experiments name them: in the table and in the comparison.
       await page.getByRole('region', { name: 'Trials' }).getByRole('link', { name: 'number 3' }).waitFor();
       const heads = page.locator('.compare thead');

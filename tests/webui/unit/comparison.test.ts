@@ -97,6 +97,7 @@ test('durations that are nearly equal have no difference', () => {
   };
   assert.deepEqual(lasting(5, 14), [['5s', '14s']], 'less than ten seconds');
   assert.deepEqual(lasting(5, 5.5), ['5s'], 'the same text');
+  assert.deepEqual(lasting(17, 18), ['about 17s']);
   assert.deepEqual(lasting(5, 15), [['5s', '15s +10s']]);
   assert.deepEqual(lasting(1000, 1049), ['about 17m'], 'less than a twentieth');
   assert.deepEqual(lasting(1000, 1060), [['16m 40s', '17m 40s +1m 00s']]);

@@ -151,7 +151,7 @@ test('the length of a list that was cut has a plus', () => {
 });
 
 test('archived runs can be compared', () => {
-  assert.equal(paths.compare([3, 5], 'code'), '/det/experiments?q=id%20in%20(3%2C%205)&archived=1&drawn=3,5&panels=compare&of=code');
+  assert.equal(paths.compare([3, 5], 'code'), '/det/experiments?q=id%20in%20(3%2C%205)&archived=1&drawn=3,5&layout=panels&panels=compare&of=code');
   assert.equal(paths.compare([]), '/det/experiments');
 });
 

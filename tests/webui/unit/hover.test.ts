@@ -237,8 +237,8 @@ test('a trial has one label, at the end of its validation or of its longest curv
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
   assert.equal(roomFor(['1', '1234567890']), 0);
-  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', 'sweep, p…', 'sweep, l…']);
-  const alike = ['sweep, paper', 'sweep, paperless'];
+  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', '…paper', '…long']);
+  const alike = ['sweep, paper', 'search, paper'];
   assert.deepEqual(shortTags(alike), alike);
 });
 

@@ -290,6 +290,10 @@ test('first values are out of sight, so that the last ones fill a third of the p
   assert.deepEqual(cropped?.hidden, [2]);
   assert.equal(focusOf({ series: two([10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]) }), undefined, 'the others change as much');
   assert.equal(focusOf({ series: two([9, ...Array(10).fill(1)]) }), undefined, 'the others are one line');
+  // Smoothed curves that differ by noise alone: it fills a third of the plot at most.
+  const noisy = Array.from({ length: 60 }, (_, at) => 12 * 0.8 ** at + (at % 2));
+  const highest = (smoothing: number): string => (focusOf({ series: two(noisy) }, undefined, smoothing)?.range[1] ?? 0).toFixed(1);
+  assert.deepEqual([0, 0.7].map(highest), ['1.7', '3.5']);
 });
 
 test('curves that change from point to point as much as the runs differ are smoothed, the more points the more', () => {

@@ -129,6 +129,10 @@ function Cells({ cells, x, y, shadeOf, best }: CellsProps) {
               </th>
             ))}
           </tr>
+          <tr>
+            <td />
+            <th colSpan={columns}>{x.name}</th>
+          </tr>
         </tfoot>
       </table>
     </div>
@@ -176,6 +180,11 @@ export function HeatMap({ trials, all, name, smallerIsBetter }: Props) {
           {smooth ? name : `mean ${name}`} over {x.name} and {y.name}
           {smooth && ', smoothed'}
         </span>
+        {!smooth && (
+          <span class="panel-facts">
+            <span>outlined: the best mean</span>
+          </span>
+        )}
         <span class="spring" />
         {choice('hx', 'X', x)}
         {choice('hy', 'Y', y)}

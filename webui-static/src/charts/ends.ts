@@ -23,8 +23,9 @@ const CLOSER = 3;
 const DIAGONAL = 12;
 // Pixels between labels in a row, at least.
 const BETWEEN = 4;
-// Pixels, right and down, between a point of a curve and a label that a line joins with it.
+// Pixels, right and down, between a point of a curve and a label that a line joins with it; the farther ones for ends alone.
 const ASIDE = 14;
+const FARTHER = [ASIDE, 28, 42];
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
 // Curves that are this close to each other, in pixels, lie on each other.
@@ -93,9 +94,10 @@ export function labeled<T extends { place: number; group: string; x: number }>(e
   return [...best.values()];
 }
 
-// Tags that fit beside the plot: long ones end with "…". All as they are if two would be equal.
+// Tags that fit beside the plot: of long ones the end, "…paper" of "sweep, paper", which tells series apart. All as they are if two
+// would be equal.
 export function shortTags(tags: readonly string[]): readonly string[] {
-  const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `${tag.slice(0, MAX_CHARACTERS - 1)}…`));
+  const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `…${tag.slice(1 - MAX_CHARACTERS).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
   return new Set(short).size < tags.length ? tags : short;
 }
 
@@ -197,9 +199,9 @@ function closePlaces<T extends End>(end: T): (T & Label)[] {
 }
 
 // Places aside from points of a curve, above them before below them.
-const placesAside = <T extends End>(end: T, points: readonly Point[]): (T & Label)[] =>
+const placesAside = <T extends End>(end: T, points: readonly Point[], by = ASIDE): (T & Label)[] =>
   points.flatMap(({ x, y }) =>
-    [-ASIDE, ASIDE].flatMap((down) => [x + ASIDE, x - ASIDE - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
+    [-by, by].flatMap((down) => [x + by, x - by - lengthOf(end)].map((left) => ({ ...end, x, y, left, middle: y + down, isJoined: true }))),
   );
 
 // The label of an end on its curves at a column.
@@ -214,7 +216,7 @@ function placeOf<T extends End>(end: T, columns: readonly Column[], layout: Layo
     .filter(({ x, y }) => x >= 0 && x <= layout.width && y >= 0 && y <= layout.height);
   const onCurve = points.map(({ x, y }) => onCurves(end, x, y));
   const close = end.isOut ? [] : closePlaces(end);
-  const aside = end.isOut ? placesAside(end, points) : [];
+  const aside = end.isOut ? placesAside(end, points) : FARTHER.flatMap((by) => placesAside(end, [end], by));
   const overCurves = { ...layout, covers: () => false };
   return (
     close.find((one) => isFree(layout, one, LINE / 2)) ??

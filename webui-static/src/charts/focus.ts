@@ -61,7 +61,14 @@ const comesFromFirst = ([low, high]: Range) => ({ y }: Curves[number]): boolean 
   return (most <= high || isNear(most, high)) && (least >= low || isNear(least, low));
 };
 
-// Undefined if all values are in sight. The last value of each lasting curve, also as it is smoothed, and the best value of all, if
+// The range of the values of the later half of curves.
+function noiseBand(series: Curves): number {
+  let range = NONE;
+  for (const { y } of series) for (let at = y.length >> 1; at < y.length; at++) range = joined(range, y[at]);
+  return size(range);
+}
+
+// Undefined if all values are in sight. Noise fills a third of the plot at most. The last value of each lasting curve, also as it is smoothed, and the best value of all, if
 // the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial that a search
 // stopped early does not vanish. Depends on the curves alone, so that each load of a page shows them alike.
 export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
@@ -71,11 +78,15 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   const ends = axisOf(series);
   // A group that ends early, such as that of a failed run, would keep the others from being told apart.
   const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
+  const calm = new Map(series.map((one) => [one, smooth(one.y, smoothing)[one.y.length - 1]]));
   const last = [...lasting, ...behind].map(lastOf);
   const best = smallerIsBetter === undefined ? [] : lasting.map((one) => bestOf(one, smallerIsBetter));
-  const ranges = rangesFrom(series, ends, [...last, ...best, ...lasting.map(({ y }) => smooth(y, smoothing)[y.length - 1])]);
-  const spread = size(reaching(series, ends, LONG).map(({ y }) => y[y.length - 1]).reduce(joined, NONE));
-  const found = ranges.find((range) => spread >= FILLED * size(range)) ?? ranges[ranges.length - 1] ?? NONE;
+  const ranges = rangesFrom(series, ends, [...last, ...best, ...lasting.map((one) => calm.get(one))]);
+  const long = reaching(series, ends, LONG);
+  const spread = size(long.map((one) => calm.get(one)).reduce(joined, NONE));
+  const noise = smoothing > 0 ? noiseBand(long) : 0;
+  const wide = ranges.filter((range) => noise <= FILLED * size(range));
+  const found = wide.find((range) => spread >= FILLED * size(range)) ?? wide[wide.length - 1] ?? ranges[0] ?? NONE;
   const [[least, most], [low, high]] = [ranges[0] ?? NONE, found];
   if (high - low > LEAST_GAIN * (most - least) || high === low || !series.every(comesFromFirst(found))) return undefined;
   const isHidden = ({ y }: Curves[number]): boolean => y.every((value) => value === null || value < low || value > high);

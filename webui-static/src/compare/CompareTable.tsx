@@ -139,7 +139,7 @@ export function CompareTable({ label, all, sections, tools }: Props) {
   const differing = rows.filter(({ differs }) => differs).length;
   return (
     <>
-      <div class="compare-tools">
+      <div class="compare-tools" ref={host}>
         {tools}
         {!isOne && (
           <label class="check">
@@ -150,9 +150,9 @@ export function CompareTable({ label, all, sections, tools }: Props) {
             </span>
           </label>
         )}
-        {sizes.hidden > 0 && <span class="quiet">{sizes.hidden} more to the right</span>}
+        {sizes.hidden > 0 && <span class="quiet">{sizes.hidden} more {sizes.hidden === 1 ? 'run' : 'runs'} to the right</span>}
       </div>
-      <div class={`table-frame compare ${sizes.subject < NARROW ? 'narrow' : ''} ${sizes.hidden === 0 ? 'whole' : ''}`} role="region" aria-label={label} tabIndex={0} ref={host}>
+      <div class={`table-frame compare ${sizes.subject < NARROW ? 'narrow' : ''} ${sizes.hidden === 0 ? 'whole' : ''}`} role="region" aria-label={label} tabIndex={0}>
         <table style={{ '--subjects': all.length, '--names': `${sizes.names}px`, '--width': `${sizes.names + all.length * sizes.subject}px` }}>
           <thead>
             <tr>

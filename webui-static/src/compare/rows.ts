@@ -106,14 +106,16 @@ function countRow(name: string, values: readonly Value[]): Row {
 const NOISE_SECONDS = 10;
 const NOISE_PART = 0.05;
 
-// A row of durations in seconds. Those that are within the part of each other are one duration.
+const ALIKE_SECONDS = 2;
+
+// A row of durations in seconds. Those that are within the part, or two seconds, of each other are one duration.
 function durationRow(name: string, values: readonly Value[]): Row {
   const whole = values.map((value) => (value === undefined ? undefined : Math.max(0, Math.floor(value))));
   const isNoise = (by: number, first: number): boolean => Math.abs(by) < Math.max(NOISE_SECONDS, NOISE_PART * Math.max(first, first + by));
   const cells = cellsOf(whole, duration, (by, first) => (isNoise(by, first) ? '' : sign(by) + duration(Math.abs(by))));
   const known = whole.filter((one) => one !== undefined);
   const [least, most] = [Math.min(...known), Math.max(...known)];
-  if (known.length < whole.length || !differing(cells) || most - least >= NOISE_PART * most) return { name, cells, differs: differing(cells), isMeasured: true };
+  if (known.length < whole.length || !differing(cells) || most - least > Math.max(ALIKE_SECONDS, NOISE_PART * most)) return { name, cells, differs: differing(cells), isMeasured: true };
   return { name, cells: cells.map((cell) => ({ ...cell, text: `about ${roughly((least + most) / 2)}` })), differs: false, isMeasured: true };
 }
 

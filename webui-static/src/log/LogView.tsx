@@ -85,7 +85,7 @@ class LogSheet {
   });
 }
 
-interface Props {
+export interface Props {
   of: string; // "trials/7", "tasks/ID"
   name: string;
   taskId: string;

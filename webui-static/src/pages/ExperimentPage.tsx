@@ -14,7 +14,7 @@ import { useNow } from '../components/clock';
 import { later } from '../components/later';
 import { Empty } from '../components/Empty';
 import { Failure } from '../components/Failure';
-import { LogView } from '../log/LogView';
+import type { Props as LogProps } from '../log/LogView';
 import { Icon } from '../components/Icon';
 import type { Props as NotesProps } from '../components/MarkdownNotes';
 import { Archived, ErrorNote, Progress, StateBadge } from '../components/notes';
@@ -42,6 +42,7 @@ import { useMemo, useRef } from 'preact/hooks';
 
 const CodeView = later<{ experimentId: number }>(async () => (await import('./more')).CodeView);
 const MarkdownNotes = later<NotesProps>(async () => (await import('./more')).MarkdownNotes);
+const LogView = later<LogProps>(async () => (await import('./more')).LogView);
 const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profiler);
 const SearchView = later<SearchProps>(async () => (await import('./more')).SearchView);
 

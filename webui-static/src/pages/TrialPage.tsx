@@ -12,7 +12,7 @@ import { ActionMenu } from '../components/ActionMenu';
 import { Confirm } from '../components/Confirm';
 import { Empty } from '../components/Empty';
 import { Failure } from '../components/Failure';
-import { LogView } from '../log/LogView';
+import type { Props as LogProps } from '../log/LogView';
 import { ErrorNote, StateBadge } from '../components/notes';
 import { Table } from '../components/Table';
 import { Time } from '../components/Time';
@@ -53,6 +53,7 @@ const TrialActions = ({ trial }: { trial: Trial }) => (
 );
 
 const TrialFiles = later<FilesProps>(async () => (await import('./more')).TrialFiles);
+const LogView = later<LogProps>(async () => (await import('./more')).LogView);
 const Profiler = later<ProfilerProps>(async () => (await import('./more')).Profiler);
 
 function Head({ trial, experiment, brief, atLog }: { trial: Trial; experiment: Experiment | undefined; brief: boolean; atLog: boolean }) {

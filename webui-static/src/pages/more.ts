@@ -3,6 +3,7 @@ export { Comparison } from '../compare/Comparison';
 export { HyperparameterViews } from '../charts/HyperparameterViews';
 export { Outcomes } from '../charts/OutcomeViews';
 export { Profiler } from '../charts/Profiler';
+export { LogView } from '../log/LogView';
 export { SearchView } from '../search/SearchView';
 export { MediaPanel } from '../media/MediaPanel';
 export { TrialFiles } from '../media/TrialFiles';

@@ -18,7 +18,7 @@ const DIGIT = 7;
 const LETTER = 5.2;
 // Minimum distance of axis labels, in pixels.
 const APART = 13;
-const TIMES_APART = 80;
+const TIMES_APART = 60;
 
 export const xOf = (part: number, width: number): number => SIDE + part * (width - SIDE - RIGHT);
 export const yOf = (part: number, height: number): number => height - BOTTOM - part * (height - TOP - BOTTOM);

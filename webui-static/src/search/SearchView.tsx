@@ -30,6 +30,8 @@ const BESIDE = 376;
 const LOWER = { length: 240, metric: 240, time: 208 };
 // Pixels between the end of a line and a label that would name it.
 const BESIDE_END = 12;
+// The top of the labels where there are no stages.
+const LABELS_TOP = 8;
 // Half of the bar at the end of a stopped trial.
 const STOP = 5;
 const MAX_TRIALS = 100;
@@ -93,7 +95,9 @@ interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProp
 
 // The ids of these runs at the ends of their lines.
 function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProps) {
-  const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - TOP }));
+  // Without the names of stages the room above the plot is free.
+  const top = mayCover ? TOP : LABELS_TOP;
+  const inPlot = (places: readonly Place[]): Place[] => places.map(({ x, y }) => ({ x: x - SIDE, y: y - top }));
   const ends = [...lines].filter(([id]) => named.includes(id)).flatMap(([id, places]) => inPlot(places.slice(-1)).map((last) => ({ id, text: String(id), ...last })));
   // Also the line of the best values, which names no trial.
   const all = [...[...lines].map(([id, places]) => ({ id, places: inPlot(places) })), { id: 0, places: inPlot(bests) }];
@@ -106,13 +110,13 @@ function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProp
   const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
     all.some(({ id, places }) => id !== end.id && (passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom) || isBeside(places, left, top, bottom)));
   const isFree = (label: Label & { id: number }): boolean => mayCover || !covers(label, label.left, label.left + lengthOf(label), label.middle - HALF, label.middle + HALF);
-  const labels = placedLabels(ends, width - SIDE - RIGHT, height - TOP - BOTTOM, covers).filter(isFree);
+  const labels = placedLabels(ends, width - SIDE - RIGHT, height - top - BOTTOM, covers).filter(isFree);
   return (
     <>
       {labels.map((label) => (
         <g key={label.id} {...painting.of(label.id)} class={`end-id ${painting.of(label.id).class}`}>
-          {label.isJoined && <line x1={SIDE + label.x} y1={TOP + label.y} x2={SIDE + label.left - 1} y2={TOP + label.middle} />}
-          <text class="over" x={SIDE + label.left} y={TOP + label.middle + 4}>
+          {label.isJoined && <line x1={SIDE + label.x} y1={top + label.y} x2={SIDE + label.left - 1} y2={top + label.middle} />}
+          <text class="over" x={SIDE + label.left} y={top + label.middle + 4}>
             {label.text}
           </text>
         </g>
