@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { bestOf, dimensions, isConstant, objective, position, ranks } from '../../../webui-static/src/charts/dimensions';
 import { smooth, smoothCentered, stepsBetween, toPanels } from '../../../webui-static/src/charts/series';
-import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, lanes, lengthScale, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/search/lanes';
+import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, inSight, lanes, lengthScale, reached, rungs, stageText, timeTicks, trialStages, wentOnEarly } from '../../../webui-static/src/search/lanes';
 import type { JsonObject, Trial } from '../../../webui-static/src/wire';
 
 const trial = (id: number, hparams: JsonObject, metric?: number, batches = 100, state = 'STATE_COMPLETED'): Trial =>
@@ -266,6 +266,15 @@ test('the axis of lengths is linear for near rungs and logarithmic for others', 
   const parts = [0, 0.5, 1, 64].map((length) => Number(far.part(length).toFixed(3)));
   assert.deepEqual([far.isLog, ...parts], [true, 0, 0, 0.143, 1]);
   assert.equal(lengthScale([], [10]).isLog, false);
+});
+
+test('the metric over time shows the range of the last values, unless that gains little', () => {
+  const line = (...values: number[]) => values.map((value, at) => ({ length: at, seconds: at, value }));
+  assert.deepEqual(inSight([line(0, 0.5, 0.8), line(0.1, 0.6)], [{ seconds: 2, value: 0.9 }], true), { min: 0.6, max: 0.9, isCropped: true });
+  assert.deepEqual(inSight([line(0, 0.5, 0.8), line(0.1, 0.6)], [], false), { min: 0, max: 0.8, isCropped: false });
+  assert.deepEqual(inSight([line(0, 0.5, 0.8), line(0.1, 0.2)], [], true), { min: 0, max: 0.8, isCropped: false }, 'it would gain little');
+  assert.deepEqual(inSight([line(0, 0.8)], [], true), { min: 0, max: 0.8, isCropped: false }, 'one line');
+  assert.equal(inSight([line()], [], true), undefined);
 });
 
 test('times on an axis are round', () => {

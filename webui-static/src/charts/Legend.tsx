@@ -74,11 +74,20 @@ export function shortNames(curves: readonly Pick<Curve, 'name' | 'tag'>[]): stri
   return fits ? texts : curves.map(({ name, tag }) => tag ?? name);
 }
 
-// Trials without a curve have no entry. `beside`: a table has their names.
-export function TrialKey({ curves, panels, beside = false, notes = '' }: { curves: readonly Curve[]; panels: readonly Panel[]; beside?: boolean; notes?: string }) {
+interface TrialKeyProps {
+  curves: readonly Curve[];
+  panels: readonly Panel[];
+  beside?: boolean; // a table has the names
+  narrow: boolean; // names of trials that say no more than their ids are left out
+  notes?: string;
+}
+
+// Trials without a curve have no entry.
+export function TrialKey({ curves, panels, beside = false, narrow, notes = '' }: TrialKeyProps) {
   const having = new Set(panels.flatMap(({ series }) => series.map(({ trial }) => trial)));
   const known = having.size > 0 ? curves.filter(({ id }) => having.has(id)) : curves;
-  const short = beside ? shortNames(known) : [];
+  const isShort = beside || (narrow && known.every(({ name, tag }) => tag !== undefined && idBeside(name, tag) === ''));
+  const short = isShort ? shortNames(known) : [];
   return (
     <Lines
       label="Trials shown"
@@ -89,7 +98,7 @@ export function TrialKey({ curves, panels, beside = false, notes = '' }: { curve
           <a href={paths.trial(id)} title={name}>
             {short[at] ?? <Name text={name} />}
           </a>
-          {!beside && <span class="quiet"> {idBeside(name, tag)}</span>}
+          {!isShort && <span class="quiet"> {idBeside(name, tag)}</span>}
         </li>
       ))}
     />

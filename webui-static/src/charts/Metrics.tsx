@@ -369,7 +369,7 @@ export function Metrics(props: Props) {
       {data && panels.length === 0 && <Nothing axis={look.axis} system={system} ended={ended} />}
       {!data && !live.error && <Ghosts size={size} />}
       {panels.length > 0 && groups && <GroupKey {...groups} panels={panels} beside={!keyed} />}
-      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} notes={keyNotes(others.length, paces && `${pacedText(paced.length, running)}: ${paces}`)} />}
+      {panels.length > 0 && !groups && curves.length > 1 && <TrialKey curves={curves} panels={panels} beside={!keyed} narrow={onPhone()} notes={keyNotes(others.length, paces && `${pacedText(paced.length, running)}: ${paces}`)} />}
       {query.find && panels.length > 0 && first.length === 0 && <p class="quiet">No metric is called {query.find}.</p>}
       {draw(first, grid)}
       {sections.map((section) => (

@@ -94,8 +94,8 @@ export function labeled<T extends { place: number; group: string; x: number }>(e
   return [...best.values()];
 }
 
-// Tags that fit beside the plot: of long ones the end, "…paper" of "sweep, paper", which tells series apart. All as they are if two
-// would be equal.
+// Tags that fit beside the plot. Long ones keep their end, which tells series apart: "sweep, paper" becomes "…paper". All as they are
+// if two would be equal.
 export function shortTags(tags: readonly string[]): readonly string[] {
   const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `…${tag.slice(1 - MAX_CHARACTERS).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
   return new Set(short).size < tags.length ? tags : short;

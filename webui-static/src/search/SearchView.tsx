@@ -15,7 +15,7 @@ import { onPhone } from '../phone';
 import type { Trial } from '../wire';
 import { hovered } from '../workbench/selection';
 import { BOTTOM, LengthAxes, MetricAxes, RIGHT, SIDE, Stages, TimeAxes, TOP, xOf, yOf, type AxesProps } from './Axes';
-import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, lanes, lengthScale, reached, wentOnEarly, type Lane, type LengthScale, type Report, type Value } from './lanes';
+import { atValidations, bestSoFar, citedIn, earlyText, farthest, fromBegin, inSight, lanes, lengthScale, reached, wentOnEarly, type Lane, type LengthScale, type Report, type Value } from './lanes';
 
 // What the charts show: the metric over the length, the length over time, the metric over time.
 const WITH_STAGES = ['length', 'time'] as const;
@@ -65,6 +65,7 @@ interface LaneProps extends Ranges {
   lane: Lane;
   lines: Line[];
   bests: readonly Value[]; // best so far, of the metric over time
+  isCropped: boolean; // first values are out of sight
   unit: string;
   over: Over;
   painting: Painting;
@@ -93,6 +94,9 @@ interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProp
   mayCover: boolean; // lines, where there is no free place
 }
 
+type Named = Label & { id: number };
+type Covers = (end: { id: number }, left: number, right: number, above: number, below: number) => boolean;
+
 // The ids of these runs at the ends of their lines.
 function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProps) {
   // Without the names of stages the room above the plot is free.
@@ -107,10 +111,13 @@ function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProp
   // A label beside the end of another line would name that one.
   const isBeside = (places: readonly Place[], left: number, top: number, bottom: number): boolean =>
     places.slice(-1).some(({ x, y }) => x <= left && x >= left - BESIDE_END && y >= top && y <= bottom);
-  const covers = (end: { id: number }, left: number, right: number, top: number, bottom: number): boolean =>
-    all.some(({ id, places }) => id !== end.id && (passes(near(places, left, right).map(({ y: middle }) => middle), top, bottom) || isBeside(places, left, top, bottom)));
-  const isFree = (label: Label & { id: number }): boolean => mayCover || !covers(label, label.left, label.left + lengthOf(label), label.middle - HALF, label.middle + HALF);
-  const labels = placedLabels(ends, width - SIDE - RIGHT, height - top - BOTTOM, covers).filter(isFree);
+  const covers = (some: typeof all): Covers => (end, left, right, above, below) =>
+    some.some(({ id, places }) => id !== end.id && (passes(near(places, left, right).map(({ y }) => y), above, below) || isBeside(places, left, above, below)));
+  const placed = (of: Covers): Named[] =>
+    placedLabels(ends, width - SIDE - RIGHT, height - top - BOTTOM, of).filter((one) => mayCover || !of(one, one.left, one.left + lengthOf(one), one.middle - HALF, one.middle + HALF));
+  // Labels may cover the pale lines if there is no other room for all.
+  const [free, more] = [placed(covers(all)), placed(covers(all.filter(({ id }) => id === 0 || painting.isDrawn(id))))];
+  const labels = more.length > free.length ? more : free;
   return (
     <>
       {labels.map((label) => (
@@ -125,7 +132,7 @@ function Ids({ lines, bests, named, mayCover, painting, width, height }: IdsProp
   );
 }
 
-function Picture({ lane, lines, bests, unit, over, latest, scale, values, painting, metricName, smallerIsBetter, height }: LaneProps) {
+function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, values, painting, metricName, smallerIsBetter, height }: LaneProps) {
   const [host, width] = useWidth<HTMLDivElement>();
   const best = bestOf(lane.trials, smallerIsBetter);
   const ties = lane.trials.filter((trial) => metricOf(trial) === best?.value).length;
@@ -167,6 +174,7 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
+          {isCropped && <span title="The first values are out of sight">cropped</span>}
           {bests.length > 0 && <span>line in steps: best so far</span>}
           {gray > 0 && <span>gray: {counted(gray, 'other')}</span>}
         </span>
@@ -174,10 +182,20 @@ function Picture({ lane, lines, bests, unit, over, latest, scale, values, painti
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
           {over === 'time' ? <TimeAxes {...axes} /> : over === 'metric' ? <MetricAxes {...axes} /> : <LengthAxes {...axes} />}
-          <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
-          {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
-            <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
-          ))}
+          {isCropped && (
+            <>
+              <clipPath id="in-sight">
+                <rect width={width} height={height - BOTTOM} />
+              </clipPath>
+              <line class="stage" x1={SIDE} x2={width - RIGHT} y1={height - BOTTOM} y2={height - BOTTOM} />
+            </>
+          )}
+          <g clip-path={isCropped ? 'url(#in-sight)' : undefined}>
+            <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
+            {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
+              <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
+            ))}
+          </g>
           {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} mayCover={over !== 'metric'} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
@@ -294,8 +312,8 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
     all.flatMap((lane) => lane.rungs.map((one) => one.length)),
     [...lines.values()].flatMap((one) => one.points.map((point) => point.length)),
   );
-  const seen = [...lines.values()].flatMap(({ points }) => points.flatMap(({ value }) => value ?? []));
-  const values = seen.length === 0 ? undefined : padded({ name: metricName, kind: 'linear', words: [], min: Math.min(...seen), max: Math.max(...seen) });
+  const sight = inSight([...lines.values()].map(({ points }) => points), bests, over === 'metric');
+  const values = sight && padded({ name: metricName, kind: 'linear', words: [], min: sight.min, max: sight.max });
   const ends = all.reduce((sum, lane) => sum + lane.rungs.length, 0);
   const lengths = `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`;
   const note = [
@@ -313,6 +331,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
           lane={lane}
           lines={lane.trials.map((trial) => lines.get(trial.id)).filter((line) => line !== undefined)}
           bests={over === 'metric' ? bests : []}
+          isCropped={sight?.isCropped === true}
           unit={timeMetric}
           over={over}
           values={values}

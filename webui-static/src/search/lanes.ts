@@ -200,6 +200,21 @@ export function bestSoFar(values: readonly Value[], smallerIsBetter: boolean): V
     });
 }
 
+// A range that is larger than this part of the whole one gains too little.
+const LEAST_GAIN = 0.6;
+
+// The range of the metric; if `crops`, that of the last values of the trials and of the best one, where this makes them easier to
+// tell apart: the first values are then out of sight. Undefined without values.
+export function inSight(lines: readonly (readonly Report[])[], bests: readonly Value[], crops: boolean): { min: number; max: number; isCropped: boolean } | undefined {
+  const known = lines.map((reports) => reports.flatMap(({ value }) => value ?? []));
+  const all = known.flat();
+  if (all.length === 0) return undefined;
+  const range = (values: readonly number[]) => ({ min: Math.min(...values), max: Math.max(...values) });
+  const [whole, ends] = [range(all), range([...known, bests.flatMap(({ value }) => value ?? [])].flatMap((values) => values.slice(-1)))];
+  const isCropped = crops && ends.max > ends.min && ends.max - ends.min <= LEAST_GAIN * (whole.max - whole.min);
+  return { ...(isCropped ? ends : whole), isCropped };
+}
+
 // The reports of a trial after the point at which its training began: back from the first reports at their pace, but not
 // before the trial was created. It may have waited for slots until then.
 export function fromBegin(reports: readonly Report[], created: number): Report[] {

@@ -85,7 +85,7 @@ interface Bar {
 }
 
 // The colors of the drawn runs, where no table beside the charts has them.
-const KeyOfRuns = (props: Pick<Props, 'drawn' | 'colors'>) => <TrialKey curves={useTrials(props)} panels={[]} />;
+const KeyOfRuns = (props: Pick<Props, 'drawn' | 'colors'>) => <TrialKey curves={useTrials(props)} panels={[]} narrow={onPhone()} />;
 
 function MediaOfRuns(props: Pick<Props, 'drawn' | 'colors'>) {
   const curves = useTrials(props);

@@ -48,7 +48,7 @@ export function onOneLine(columns: readonly Column[], room: number): Column[] {
   if (!name) return [...columns];
   const metric = columns.find(({ key }) => key === METRIC);
   const cell: Column['cell'] = (run, now) => {
-    const part = isEnded(run.state) ? undefined : partOf(run);
+    const part = isEnded(run.state) ? undefined : partOf(run) || undefined;
     const id = run.kind === 'trial' ? <a href={paths.trial(run.id)}>{name.key === 'id' ? `Trial ${run.id}` : `#${run.id}`}</a> : `#${run.id}`;
     return (
       <>
