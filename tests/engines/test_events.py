@@ -54,6 +54,7 @@ class Events:
         self.slurm, self.cluster, self.gpus, self.dice = slurm, cluster, gpus, random.Random(seed)
         self.history = []
         self.killed = set()  # (trial, run) that had no time to save
+        self.downed = set()  # jobs on nodes that were taken down
 
     def linger(self, least, most):
         select.select([], [], [], self.dice.uniform(least, most))
@@ -145,6 +146,8 @@ class Events:
     def take_node_down(self):
         node = self.dice.choice(NODES)
         self.excuse_node(node)
+        # Slurm does not wait for the processes of these jobs before it gives their GPUs to others.
+        self.downed |= {place.job for place in self.gpus.agents.values() if place.node == node}
         self.set_node(node, "down")
         self.linger(0.5, 4)
         self.repair()
@@ -274,9 +277,9 @@ class RandomEvents(unittest.TestCase):
         wait_until("the processes of trials to end", lambda: not leftovers(self.cluster), 10)
         agents = lambda: self.cluster.det_json("agent", "list", "--json")
         wait_until("the rows of agents to be removed", lambda: not agents(), 60)
-        aborted = self.events.excuse_aborted()
+        forgotten = self.events.excuse_aborted() | self.events.downed
         self.events.excuse_silent_master()
-        shared = {text: when for text, when in self.gpus.problems.items() if not aborted & set(re.findall(r"job (\d+)", text))}
+        shared = {text: when for text, when in self.gpus.problems.items() if not forgotten & set(re.findall(r"job (\d+)", text))}
         books = Books(self.cluster, self.cluster.dir / "ledger")
         repeated = self.repeated_batches(books)
         lost = [f"trial {trial} trained batches {steps[0]} to {steps[-1]} of its run {run} again"
@@ -286,7 +289,7 @@ class RandomEvents(unittest.TestCase):
                     lost + [f"{text} {when}" for text, when in shared.items()])
         print(f"{EVENTS} events, {len(self.whole)} trials, {len(self.gpus.trials_seen)} runs on GPUs beside "
               f"{len(self.gpus.others_seen)} jobs, {len(books.acknowledged)} reports acknowledged, {sum(map(len, repeated.values()))} batches repeated, "
-              f"{len(self.gpus.problems) - len(shared)} GPUs given twice by a Slurm that forgot a job, over "
+              f"{len(self.gpus.problems) - len(shared)} GPUs given twice by a Slurm that forgot a job or whose node was down, over "
               f"{time.monotonic() - last:.1f} s after the last event", flush=True)
         if problems:
             print(self.evidence(repeated))
