@@ -388,7 +388,7 @@ const looking = [
       await page.waitForSelector('figure[data-panel="contour"] path.contour-line');
       assert.equal((await page.$$('circle.contour-dot')).length, TRIALS);
       await page.locator('figure[data-panel="contour"] select').first().selectOption('width');
-      await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot th').length === 5);
+      await until(() => location.search.includes('hx=width') && document.querySelectorAll('.heat tfoot tr:first-child th').length === 5);
       await audit('hyperparameters');
     },
   ],
