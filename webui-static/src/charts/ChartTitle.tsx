@@ -32,7 +32,7 @@ const Stroke = ({ dash, opacity, width, color }: Style & { color: string | undef
 
 // How the page draws the curves, and a button that draws those of all charts otherwise. A phone has the choice in its
 // menu only.
-function Drawn({ text, title, other, offer }: { text: string; title: string; other: Record<string, string>; offer: string }) {
+export function Drawn({ text, title, other, offer }: { text: string; title: string; other: Record<string, string>; offer: string }) {
   const { setQuery } = useQuery();
   if (onPhone()) return <span>{text}</span>;
   return (

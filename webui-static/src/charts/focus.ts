@@ -2,7 +2,7 @@
 // that these would be one line. And how much noisy curves are smoothed. Pure.
 import { whole } from './bands';
 import { bestOf, lastOf } from './facts';
-import { smooth, SYSTEM_GROUPS, type Panel } from './series';
+import { LEAST_GAIN, smooth, SYSTEM_GROUPS, type Panel } from './series';
 
 export interface Focus {
   range: [number, number]; // of the values in sight
@@ -21,8 +21,6 @@ const LONG = 0.8;
 const EARLY = 0.2;
 // A first value may be this much nearer than the farthest one, as a part of the distance to the edge.
 const NEAR_FIRST = 0.25;
-// A range that is larger than this part of the whole one gains too little.
-const LEAST_GAIN = 0.6;
 // Curves with fewer points are all in sight.
 const LEAST_POINTS = 10;
 
@@ -68,9 +66,10 @@ function noiseBand(series: Curves): number {
   return size(range);
 }
 
-// Undefined if all values are in sight. Noise fills a third of the plot at most. The last value of each lasting curve, also as it is smoothed, and the best value of all, if
-// the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial that a search
-// stopped early does not vanish. Depends on the curves alone, so that each load of a page shows them alike.
+// Undefined if all values are in sight. Noise fills a third of the plot at most. The last value of each lasting curve, also as it
+// is smoothed, and the best value of all, if the better direction is known, are never out of it; nor is the end of a curve behind
+// the others: a trial that a search stopped early does not vanish. Depends on the curves alone, so that each load of a page shows
+// them alike.
 export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
   const series = whole(parts);
   const isOne = series.every(({ trial }) => trial === series[0]?.trial);

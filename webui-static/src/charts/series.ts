@@ -71,6 +71,9 @@ const DAY = 86_400;
 // Seconds between ticks: round in their unit.
 export const TIME_STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 50 * DAY, 100 * DAY];
 
+// A range of values in sight that is larger than this part of the whole one gains too little.
+export const LEAST_GAIN = 0.6;
+
 // Times of an axis in one unit: "30 s", "1.5 min", "2 h".
 export const timeTexts = (seconds: readonly number[]): string[] => {
   const longest = Math.max(0, ...seconds.map(Math.abs));

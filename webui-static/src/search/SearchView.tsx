@@ -4,6 +4,7 @@
 import * as api from '../api';
 import { paths, useQuery } from '../address';
 import type { Brackets } from '../calls/brackets';
+import { Drawn } from '../charts/ChartTitle';
 import { bestOf, metricOf, objective, padded, share, type Dimension } from '../charts/dimensions';
 import { HALF, lengthOf, passes, placedLabels, roomFor, type Label } from '../charts/ends';
 import { colorBar, usePainting, type Painting } from '../charts/paint';
@@ -174,7 +175,7 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
               {ties > 1 ? counted(ties, 'trial') : <a href={paths.trial(best.id)}>trial {best.id}</a>}
             </span>
           )}
-          {isCropped && <span title="The first values are out of sight">cropped</span>}
+          {isCropped && <Drawn text="cropped" title="The first values are out of sight" other={{ y: 'all' }} offer="show all values" />}
           {bests.length > 0 && <span>line in steps: best so far</span>}
           {gray > 0 && <span>gray: {counted(gray, 'other')}</span>}
         </span>
@@ -312,7 +313,7 @@ export function SearchView({ experimentId, plan, trials, metricName, smallerIsBe
     all.flatMap((lane) => lane.rungs.map((one) => one.length)),
     [...lines.values()].flatMap((one) => one.points.map((point) => point.length)),
   );
-  const sight = inSight([...lines.values()].map(({ points }) => points), bests, over === 'metric');
+  const sight = inSight([...lines.values()].map(({ points }) => points), bests, over === 'metric' && query.y !== 'all');
   const values = sight && padded({ name: metricName, kind: 'linear', words: [], min: sight.min, max: sight.max });
   const ends = all.reduce((sum, lane) => sum + lane.rungs.length, 0);
   const lengths = `${ends === 1 ? 'Upper horizontal line: the length' : 'Labeled horizontal lines: lengths'} at which trials ended.`;

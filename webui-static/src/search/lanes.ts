@@ -1,6 +1,6 @@
 // Data for the view of a search: its rungs from the lengths at which trials ended, stages of trials, reports over time. Pure.
 import type { Brackets } from '../calls/brackets';
-import { TIME_STEPS } from '../charts/series';
+import { LEAST_GAIN, TIME_STEPS } from '../charts/series';
 import { counted, grouped, isEnded } from '../format';
 import type { DataPoint, Trial } from '../wire';
 
@@ -199,9 +199,6 @@ export function bestSoFar(values: readonly Value[], smallerIsBetter: boolean): V
       return isBetter;
     });
 }
-
-// A range that is larger than this part of the whole one gains too little.
-const LEAST_GAIN = 0.6;
 
 // The range of the metric; if `crops`, that of the last values of the trials and of the best one, where this makes them easier to
 // tell apart: the first values are then out of sight. Undefined without values.

@@ -26,7 +26,7 @@ export function TrialActions({ chosen, change }: Props) {
         type="button"
         disabled={!comparable}
         title={comparable ? undefined : `Select 2 to ${MAX_COMPARED}`}
-        onClick={() => setQuery({ ...writeView({ drawn: ids }), panels: 'compare', layout: 'both' })}
+        onClick={() => setQuery({ ...writeView({ drawn: ids }), panels: 'compare', layout: 'panels' })}
       >
         Compare
       </button>
