@@ -65,7 +65,8 @@ Result<std::vector<std::string>> orphans_of(db::Pool& pool, const std::string& c
   return db::orphans_among(pool, found);
 }
 
-/// Removes dead uploads of an experiment that has ended. Later sweeps no longer search its bucket.
+/// Removes dead uploads of an experiment that has ended. Later sweeps no longer search its bucket. That of a
+/// detached one may be out of reach.
 Status remove_dead_uploads(db::Pool& pool, const storage::StoragePolicy& policy, const std::string& cluster,
                            ExperimentId id) {
   TRY_ASSIGN(const auto experiment, db::get_experiment(pool, id));
@@ -76,7 +77,11 @@ Status remove_dead_uploads(db::Pool& pool, const storage::StoragePolicy& policy,
   TRY_ASSIGN(const auto orphans, orphans_of(pool, cluster, seen));
   const storage::Done done = perform_in_bucket(policy, storage->dump(), orphans, false);
   const std::string& error = seen.error.empty() ? done.error : seen.error;
-  return error.empty() ? Status() : fail(Code::kFailedPrecondition, error);
+  if (error.empty()) return {};
+  if (!experiment.detached) return fail(Code::kFailedPrecondition, error);
+  log::warn("dead uploads of a detached experiment could not be deleted",
+            {{"experiment", id}, {"reason", error}});
+  return {};
 }
 
 }  // namespace

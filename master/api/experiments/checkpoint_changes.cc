@@ -76,6 +76,12 @@ Status remove_files(const Context& context, const Known& known, const IgnoreRule
     }
   }
   if (gone.empty()) return {};
+  // It may have been registered, or an experiment may start from it, since find_all().
+  TRY_ASSIGN(const auto marked, db::mark_for_removal(context.pool, {known.row.uuid}, false));
+  if (marked.empty()) {
+    TRY(check_unneeded(context, {known.row.uuid.value}));
+    return fail(Code::kFailedPrecondition, "checkpoint " + known.row.uuid.value + " was deleted meanwhile");
+  }
   TRY_ASSIGN(const auto stored,
              StoredCheckpoint::open(*context.storages->get(), known.config, known.row.uuid));
   TRY(stored.remove(gone));

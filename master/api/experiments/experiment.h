@@ -5,6 +5,7 @@
 #include "det/v1/experiment.pb.h"
 #include "master/api/service.h"
 #include "master/db/queries/deletions.h"
+#include "master/db/queries/experiments.h"
 
 namespace det::api {
 
@@ -151,7 +152,8 @@ void announce_edit(const Context& context, ExperimentId id);
 /// Archives an ended experiment or brings it back. Errors: kNotFound; kFailedPrecondition (it has not ended).
 Status set_archived(const Context& context, ExperimentId id, bool archived);
 
-/// Moves experiments to an open project, all or none. Blocks on the database and the core. Errors: kNotFound.
+/// Moves experiments to an open project, all or none. Blocks on the database and the core. Errors: kNotFound;
+/// kFailedPrecondition (a project that they are moved to or from is being deleted).
 Status move_experiments(const Context& context, const std::vector<std::int64_t>& ids, std::int64_t project);
 
 /// Deletes an experiment for a user, as remove_experiment(). Errors: those, and kPermissionDenied for a
@@ -160,9 +162,9 @@ Status delete_experiment(const Context& context, const Caller& caller, Experimen
 
 /// Deletes an ended experiment with its checkpoints and TensorBoard files, as DeleteExperiment. Blocks on the
 /// core and the storages. A repeat after a failure finishes the rest. `within`: the project or workspace that
-/// is deleted as a whole. Errors: kNotFound; kFailedPrecondition (it has not ended, has registered
-/// checkpoints, an unfinished experiment outside of `within` starts from one, or its storage cannot be
-/// reached).
+/// is deleted as a whole; an experiment that has left it is kept. Errors: kNotFound; kFailedPrecondition (it
+/// has not ended, has registered checkpoints, an unfinished experiment outside of `within` starts from one,
+/// or its storage cannot be reached).
 Status remove_experiment(const Context& context, ExperimentId id,
                          const std::optional<db::Container>& within = std::nullopt);
 

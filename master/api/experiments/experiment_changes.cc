@@ -295,9 +295,16 @@ static Status check_starts(const Context& context, ExperimentId id,
                                              "; wait for its end or kill it first");
 }
 
+/// Whether an experiment is in a project or workspace.
+static bool is_in(const db::ExperimentDetail& row, const db::Container& container) {
+  return container.id == (container.kind == db::Container::Kind::kProject ? row.project : row.workspace);
+}
+
 Status remove_experiment(const Context& context, ExperimentId id,
                          const std::optional<db::Container>& within) {
   TRY_ASSIGN(const auto row, get_ended(context, id));
+  // It was moved after the list of contents was read.
+  if (within && !is_in(row, *within)) return {};
   TRY_ASSIGN(const auto registered, db::registered(context.pool, id));
   TRY(db::check_unregistered(registered));
   TRY(check_starts(context, id, within));

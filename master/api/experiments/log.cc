@@ -308,9 +308,9 @@ LogService::LogService(const Context& context) : Service(context, v1::LogService
   server_stream(v1::LogService::TrialLogs, &LogService::TrialLogs);
   unary(v1::LogService::PutTrialRetainLogs, &LogService::PutTrialRetainLogs);
   unary(v1::LogService::PutExperimentRetainLogs, &LogService::PutExperimentRetainLogs);
-  unary(v1::LogService::PutExperimentsRetainLogs, &LogService::PutExperimentsRetainLogs);
+  unary(v1::LogService::PutExperimentsRetainLogs, &LogService::PutExperimentsRetainLogs, context_.pools.bulk);
   unary(v1::LogService::GetTrialRemainingLogRetentionDays, &LogService::GetTrialRemainingLogRetentionDays);
-  unary(v1::LogService::CleanupLogs, &LogService::CleanupLogs);
+  unary(v1::LogService::CleanupLogs, &LogService::CleanupLogs, context_.pools.bulk);
 }
 
 grpc::ServerWriteReactor<v1::LogEntry>* LogService::TrialLogs(grpc::CallbackServerContext* call,

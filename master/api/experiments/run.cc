@@ -12,13 +12,14 @@ RunService::RunService(const Context& context) : Service(context, v1::RunService
   unary(v1::RunService::GetRunMetadata, &RunService::GetRunMetadata);
   unary(v1::RunService::PostRunMetadata, &RunService::PostRunMetadata);
   unary(v1::RunService::SearchRuns, &RunService::SearchRuns);
-  unary(v1::RunService::KillRuns, &RunService::KillRuns);
-  unary(v1::RunService::PauseRuns, &RunService::PauseRuns);
-  unary(v1::RunService::ResumeRuns, &RunService::ResumeRuns);
-  unary(v1::RunService::ArchiveRuns, &RunService::ArchiveRuns);
-  unary(v1::RunService::UnarchiveRuns, &RunService::UnarchiveRuns);
-  unary(v1::RunService::DeleteRuns, &RunService::DeleteRuns);
-  unary(v1::RunService::MoveRuns, &RunService::MoveRuns);
+  loop::Workers& bulk = context_.pools.bulk;
+  unary(v1::RunService::KillRuns, &RunService::KillRuns, bulk);
+  unary(v1::RunService::PauseRuns, &RunService::PauseRuns, bulk);
+  unary(v1::RunService::ResumeRuns, &RunService::ResumeRuns, bulk);
+  unary(v1::RunService::ArchiveRuns, &RunService::ArchiveRuns, bulk);
+  unary(v1::RunService::UnarchiveRuns, &RunService::UnarchiveRuns, bulk);
+  unary(v1::RunService::MoveRuns, &RunService::MoveRuns, bulk);
+  unary(v1::RunService::DeleteRuns, &RunService::DeleteRuns, context_.pools.removal);
 }
 
 Status RunService::RunPrepareForReporting(const Caller& caller,

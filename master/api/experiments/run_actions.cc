@@ -1,4 +1,5 @@
 // Search and bulk actions of runs.
+#include <map>
 #include <set>
 
 #include "master/api/accounts/project.h"
@@ -179,16 +180,19 @@ Status RunService::MoveRuns(const Caller& caller, const v1::MoveRunsRequest& req
   TRY(authorize(caller, Action::kEdit, Target::kProject, {to}, context_.pool));
   TRY(check_open(context_.pool, request.source_project_id()));
   TRY(check_open(context_.pool, request.destination_project_id()));
-  std::set<ExperimentId> moved;
-  return bulk(
-      caller, search_of(request, request.source_project_id()), response,
-      [&](const db::FoundRun& run) -> Status {
-        if (is_multi_trial(run) && request.skip_multitrial())
-          return fail(Code::kFailedPrecondition, "Skipping run '" + id_of(run) + "' (part of multi-trial).");
-        // The runs of an experiment stay together.
-        if (!moved.insert(run.experiment.id).second) return {};
-        return move_experiments(context_, {run.experiment.id.value}, request.destination_project_id());
-      });
+  // The runs of an experiment stay together.
+  std::map<ExperimentId, Status> moved;
+  return bulk(caller, search_of(request, request.source_project_id()), response,
+              [&](const db::FoundRun& run) -> Status {
+                if (is_multi_trial(run) && request.skip_multitrial())
+                  return fail(Code::kFailedPrecondition,
+                              "Skipping run '" + id_of(run) + "' (part of multi-trial).");
+                const auto [known, is_new] = moved.try_emplace(run.experiment.id);
+                if (is_new)
+                  known->second =
+                      move_experiments(context_, {run.experiment.id.value}, request.destination_project_id());
+                return known->second;
+              });
 }
 
 }  // namespace det::api

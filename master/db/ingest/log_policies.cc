@@ -15,8 +15,12 @@ constexpr std::size_t kMaxKnownTasks = 10'000;
 Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& batches) {
   if (tasks_.size() > kMaxKnownTasks) tasks_.clear();
   std::vector<std::string> unknown;
-  for (const LogBatch& batch : batches)
-    if (tasks_.try_emplace(batch.task).second) unknown.push_back(batch.task.value);
+  for (const LogBatch& batch : batches) {
+    const auto [known, is_new] = tasks_.try_emplace(batch.task);
+    if (!is_new && known->second.allocation == batch.allocation) continue;
+    known->second = {.allocation = batch.allocation, .policies = {}};
+    unknown.push_back(batch.task.value);
+  }
   if (unknown.empty()) return {};
   const auto rows = connection.query(
       "SELECT t.task_id, t.id, EXISTS (SELECT FROM log_policy_matches m WHERE m.trial_id = t.id),"
@@ -29,7 +33,7 @@ Status LogPolicies::load(Connection& connection, const std::vector<LogBatch>& ba
     return tl::unexpected(rows.error());
   }
   for (Rows::Row row : *rows) {
-    std::vector<Policy>& policies = tasks_[row.next<TaskId>()];
+    std::vector<Policy>& policies = tasks_[row.next<TaskId>()].policies;
     const auto trial = row.next<TrialId>();
     const bool matched = row.next<bool>();
     const auto list = parse_json(row.next<std::optional<std::string>>().value_or("[]"), {.bytes = 16 << 20});
@@ -52,7 +56,7 @@ void LogPolicies::match(const LogBatch& batch, const LogLine& line) {
   const auto known = tasks_.find(batch.task);
   if (known == tasks_.end()) return;
   bool named = false;
-  for (Policy& policy : known->second) {
+  for (Policy& policy : known->second.policies) {
     if (policy.is_spent(batch.agent) || !re2::RE2::PartialMatch(line.text, *policy.pattern)) continue;
     if (policy.cancels) canceled_.insert(policy.trial);
     if (policy.excludes && !batch.agent.value.empty() && policy.excluded.insert(batch.agent).second)
@@ -62,7 +66,7 @@ void LogPolicies::match(const LogBatch& batch, const LogLine& line) {
   }
   // The first named one is remembered for good.
   if (named)
-    for (Policy& policy : known->second) policy.name.clear();
+    for (Policy& policy : known->second.policies) policy.name.clear();
 }
 
 Status LogPolicies::store(Connection& connection) {

@@ -17,7 +17,8 @@ namespace det::db {
 
 class LogPolicies {
  public:
-  /// Reads the policies of tasks that are not known yet, with one statement.
+  /// Reads the policies of tasks that are not known yet, or have a new allocation, with one statement: a
+  /// trial that goes on may have other policies, and the core has forgotten what the old ones did.
   Status load(Connection& connection, const std::vector<LogBatch>& batches);
   /// Notes the first named policy that the line matches, unless its task has one already, and the actions of
   /// all that it matches.
@@ -42,8 +43,12 @@ class LogPolicies {
     }
     std::set<AgentId> excluded;  ///< by this policy so far
   };
-  /// Policies that can still match. Empty for commands.
-  std::map<TaskId, std::vector<Policy>> tasks_;
+  /// A task as of an allocation.
+  struct Task {
+    AllocationId allocation;
+    std::vector<Policy> policies;  ///< that can still match; empty for commands
+  };
+  std::map<TaskId, Task> tasks_;
   std::map<TaskId, std::string> matches_;
   std::set<TrialId> canceled_;
   std::set<std::pair<TrialId, AgentId>> excluded_;

@@ -103,12 +103,16 @@ Result<std::vector<ExperimentId>> experiments_with_checkpoints(Pool& pool,
   return rows.column<ExperimentId>();
 }
 
+/// The query of start_checkpoints().
+static std::string starts_sql() {
+  return "SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
+         " FROM experiments e LEFT JOIN trials t ON t.id = (e.config->'searcher'->>'source_trial_id')::bigint"
+         " WHERE e.state NOT IN " +
+         kEndedStates + " UNION SELECT checkpoint_uuid FROM model_versions";
+}
+
 Result<std::set<CheckpointId>> start_checkpoints(Pool& pool) {
-  static const std::string sql =
-      "SELECT coalesce(e.config->'searcher'->>'source_checkpoint_uuid', t.latest_checkpoint, '')"
-      " FROM experiments e LEFT JOIN trials t ON t.id = (e.config->'searcher'->>'source_trial_id')::bigint"
-      " WHERE e.state NOT IN " +
-      kEndedStates + " UNION SELECT checkpoint_uuid FROM model_versions";
+  static const std::string sql = starts_sql();
   TRY_ASSIGN(const Rows rows, pool.query(sql));
   const auto uuids = rows.column<CheckpointId>();
   return std::set<CheckpointId>(uuids.begin(), uuids.end());
@@ -138,19 +142,20 @@ Status lock_checkpoints_of(Connection& connection, ExperimentId id) {
   return {};
 }
 
-Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids) {
+Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids,
+                                                   bool whole) {
   std::vector<CheckpointId> marked;
   const Status done = pool.in_transaction([&](Connection& connection) -> Status {
     // Lock before looking, as add_model_version() does: no checkpoint is registered in between.
     TRY(lock_checkpoints(connection, uuids));
     static const std::string sql =
-        "UPDATE checkpoints c SET deleting = true, state = 'PARTIALLY_DELETED'"
-        " WHERE uuid = ANY ($1) AND state <> 'DELETED'"
-        " AND NOT EXISTS (SELECT FROM model_versions v WHERE v.checkpoint_uuid = c.uuid)"
-        " AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
+        "UPDATE checkpoints c SET deleting = deleting OR $2, state = 'PARTIALLY_DELETED'"
+        " WHERE uuid = ANY ($1) AND state <> 'DELETED' AND uuid NOT IN (" +
+        starts_sql() +
+        ") AND NOT EXISTS (SELECT FROM trials t WHERE t.id = c.trial_id"
         " AND t.latest_checkpoint = c.uuid AND t.state NOT IN " +
         kEndedStates + ") RETURNING uuid";
-    TRY_ASSIGN(const Rows rows, connection.query(sql, texts(uuids)));
+    TRY_ASSIGN(const Rows rows, connection.query(sql, texts(uuids), whole));
     marked = rows.column<CheckpointId>();
     return {};
   });

@@ -46,8 +46,10 @@ struct KeepCheckpoint {
 Result<std::vector<KeepCheckpoint>> list_keep_checkpoints(Pool& pool, ExperimentId id);
 
 /// Marks checkpoints for deletion and returns those that are now marked. Skips registered ones and those that
-/// an unfinished trial would resume from. Idempotent.
-Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids);
+/// an unfinished trial resumes from, or that of another experiment starts from. Idempotent. Without `whole`
+/// the collector does not delete them: the caller removes some of their files.
+Result<std::vector<CheckpointId>> mark_for_removal(Pool& pool, const std::vector<CheckpointId>& uuids,
+                                                   bool whole = true);
 /// Locks the checkpoints of an experiment until the end of the transaction, in the common lock order
 /// (locks.h).
 Status lock_checkpoints_of(Connection& connection, ExperimentId id);

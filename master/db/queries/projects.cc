@@ -187,11 +187,31 @@ Status archive_project(Pool& pool, std::int64_t id, bool archived) {
   return found(pool.query("UPDATE projects SET archived = $2 WHERE id = $1", id, archived), project_name(id));
 }
 
+/// Fails if one of these projects is being deleted, alone or with its workspace: the list of its contents may
+/// have been read. Locks them against a deletion that begins.
+static Status lock_sources(Connection& connection, const std::vector<std::int64_t>& projects) {
+  TRY_ASSIGN(const Rows rows,
+             connection.query("SELECT p.name, coalesce(p.deletion = '', false) OR coalesce(w.deletion = '', "
+                              "false) FROM projects p JOIN workspaces w ON w.id = p.workspace_id"
+                              " WHERE p.id = ANY ($1) ORDER BY p.id FOR NO KEY UPDATE OF p FOR SHARE OF w",
+                              projects));
+  for (Rows::Row row : rows) {
+    const auto name = row.next<std::string>();
+    if (row.next<bool>())
+      return fail(Code::kFailedPrecondition,
+                  "project " + name + " is being deleted; nothing can be moved out of it");
+  }
+  return {};
+}
+
 Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace) {
-  return found(
-      unique_project(pool.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
-                     "of this name in workspace \"" + std::to_string(workspace) + "\""),
-      project_name(id));
+  return pool.in_transaction([&](Connection& connection) -> Status {
+    TRY(lock_sources(connection, {id}));
+    return found(
+        unique_project(connection.query("UPDATE projects SET workspace_id = $2 WHERE id = $1", id, workspace),
+                       "of this name in workspace \"" + std::to_string(workspace) + "\""),
+        project_name(id));
+  });
 }
 
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project) {
@@ -202,6 +222,11 @@ Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::i
         connection.query("SELECT FROM experiment_summaries WHERE experiment_id = ANY ($1)"
                          " ORDER BY experiment_id FOR NO KEY UPDATE",
                          ids));
+    TRY_ASSIGN(const Rows sources,
+               connection.query("SELECT DISTINCT project_id FROM experiments WHERE id = ANY ($1)"
+                                " AND project_id <> $2",
+                                ids, project));
+    TRY(lock_sources(connection, sources.column<std::int64_t>()));
     TRY(connection.query("UPDATE experiments SET project_id = $2 WHERE id = ANY ($1)", ids, project));
     return {};
   });

@@ -100,10 +100,12 @@ Status set_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 Status add_project_notes(Pool& pool, std::int64_t id, const std::string& notes);
 /// Archives or unarchives a project. Idempotent. kNotFound.
 Status archive_project(Pool& pool, std::int64_t id, bool archived);
-/// Moves a project to another workspace. Errors: kNotFound; kAlreadyExists (the name is taken there).
+/// Moves a project to another workspace. Errors: kNotFound; kAlreadyExists (the name is taken there);
+/// kFailedPrecondition (it or its workspace is being deleted).
 Status move_project(Pool& pool, std::int64_t id, std::int64_t workspace);
 
-/// Moves experiments to a project. Unknown ids are ignored. Idempotent.
+/// Moves experiments to a project. Unknown ids are ignored. Idempotent. Errors: kFailedPrecondition (one is
+/// in a project or workspace that is being deleted; none is moved).
 Status move_experiments(Pool& pool, const std::vector<std::int64_t>& ids, std::int64_t project);
 
 }  // namespace det::db

@@ -1,6 +1,7 @@
 // Locks that several writers take, and their order. To avoid deadlocks, every transaction that locks several
 // rows of a kind does so in this order, each kind sorted: task logs, trials, checkpoints, experiments, their
-// summaries. An edit of an experiment locks its row, and then its summary through a trigger.
+// summaries, projects, workspaces. An edit of an experiment locks its row, and then its summary through a
+// trigger.
 #pragma once
 
 #include <string>

@@ -1,14 +1,20 @@
-// Calls on stored experiments: continuation, deletion, long lists, usage. Needs a database.
+// Calls on stored experiments: continuation, deletion, moves, long lists, usage. Needs a database.
 #include <catch2/catch.hpp>
 
 #include "common/base/event.h"
 #include "common/base/files.h"
 #include "common/client/calls.h"
 #include "det/v1/experiment.methods.h"
+#include "det/v1/project.methods.h"
+#include "det/v1/run.methods.h"
 #include "det/v1/trial.methods.h"
 #include "det/v1/usage.methods.h"
+#include "master/api/experiments/experiment.h"
 #include "master/db/accounts/sessions.h"
 #include "master/db/accounts/users.h"
+#include "master/db/queries/deletions.h"
+#include "master/db/queries/projects.h"
+#include "master/db/queries/workspaces.h"
 #include "server_bench.h"
 #include "tests/master/db/database.h"
 #include "tests/master/db/samples.h"
@@ -147,6 +153,58 @@ TEST_CASE("deletions do not wait for the threads of media") {
     stored_one.bench.pools.outward.post([&] { release.wait_for(std::chrono::minutes(2)); });
   CHECK(stored_one.remove(99).error_code() == grpc::StatusCode::NOT_FOUND);
   release.set();
+}
+
+TEST_CASE("bulk calls of runs leave the threads of sign-on alone") {
+  Event release;
+  StoredExperiment stored_one;
+  for (int i = 0; i < 4; ++i)
+    stored_one.bench.pools.steer.post([&] { release.wait_for(std::chrono::minutes(2)); });
+  v1::RunsActionRequest request;
+  request.add_run_ids(99);
+  const auto method =
+      GENERATE(v1::RunService::DeleteRuns, v1::RunService::PauseRuns, v1::RunService::ArchiveRuns);
+  v1::RunsActionResponse response;
+  CHECK(stored_one.call("ada", method, request, &response).ok());
+  REQUIRE(response.results_size() == 1);
+  CHECK(response.results(0).error() == "run 99 not found");
+  release.set();
+}
+
+TEST_CASE("nothing leaves a project that is being deleted, and what has left it before is kept") {
+  StoredExperiment stored_one;
+  db::Pool& pool = stored_one.bench.pool;
+  const std::int64_t vision = db::create_project(pool, 1, "vision", "", UserId(1)).value();
+  const std::int64_t lab = db::create_workspace(pool, "lab", UserId(1)).value();
+  const db::Container deleted = GENERATE(db::Container{db::Container::Kind::kProject, 1},
+                                         db::Container{db::Container::Kind::kWorkspace, 1});
+  REQUIRE(
+      pool.query("INSERT INTO trials SELECT (json_populate_record(t, '{\"id\": 2, \"task_id\": \"task2\","
+                 " \"request_id\": \"second\"}')).* FROM trials t"));
+  REQUIRE(db::begin_deletion(pool, deleted));
+  v1::MoveExperimentRequest one;
+  one.set_experiment_id(1);
+  one.set_destination_project_id(static_cast<int>(vision));
+  v1::MoveExperimentResponse moved;
+  const grpc::Status refused = stored_one.call("ada", v1::ProjectService::MoveExperiment, one, &moved);
+  CHECK(refused.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(refused.error_message(), Catch::Contains("is being deleted"));
+  // Both runs of the experiment are refused.
+  v1::MoveRunsRequest runs;
+  runs.add_run_ids(1);
+  runs.add_run_ids(2);
+  runs.set_source_project_id(1);
+  runs.set_destination_project_id(static_cast<int>(vision));
+  v1::RunsActionResponse response;
+  REQUIRE(stored_one.call("ada", v1::RunService::MoveRuns, runs, &response).ok());
+  REQUIRE(response.results_size() == 2);
+  for (const auto& result : response.results())
+    CHECK_THAT(result.error(), Catch::Contains("is being deleted"));
+  CHECK(db::move_project(pool, vision, lab).has_value() == (deleted.kind == db::Container::Kind::kProject));
+  CHECK(stored_one.database.number("SELECT project_id FROM experiments") == 1);
+  REQUIRE(remove_experiment(stored_one.bench.context, ExperimentId(1),
+                            db::Container{db::Container::Kind::kProject, vision}));
+  CHECK(stored_one.database.number("SELECT count(*) FROM experiments") == 1);
 }
 
 TEST_CASE("the workloads and checkpoints of a trial have at most 10,000 rows a page") {

@@ -47,11 +47,12 @@ struct Lab {
 const db::WebhookTrigger kCompleted{.kind = "EXPERIMENT_STATE_CHANGE", .condition = "COMPLETED"};
 const db::WebhookTrigger kLog{.kind = "TASK_LOG", .condition = "exit code [1-9]"};
 
-void ship(db::BulkWriter& bulk, std::int64_t first, const std::string& text, const std::string& task) {
+void ship(db::BulkWriter& bulk, std::int64_t first, const std::string& text, const std::string& task,
+          int run = 1) {
   auto answers = std::make_shared<Queue<Result<std::int64_t>>>(1);
   db::LogLine line{WallTime{1}, 0, "INFO", "stdout", "task", text};
   REQUIRE(bulk.push(db::LogBatch{TaskId(task),
-                                 AllocationId(task + ".1"),
+                                 AllocationId(task + "." + std::to_string(run)),
                                  AgentId("agent"),
                                  first,
                                  {line},
@@ -222,6 +223,30 @@ TEST_CASE("a line that matches exclude_node excludes its agent, once for each ag
   ship(bulk, 3, "Xid 79", task);
   CHECK(excluded ==
         std::vector{std::pair(TrialId(lab.database.number("SELECT id FROM trials")), AgentId("agent"))});
+}
+
+TEST_CASE("each run of a trial has the log policies of that time, and none of them has acted yet") {
+  Lab lab;
+  const auto set_policies = [&](const std::string& pattern) {
+    REQUIRE(lab.pool.query("UPDATE experiments SET config = json_build_object('log_policies', $1::json)",
+                           R"([{"pattern": ")" + pattern + R"(", "action": "cancel_retries"},)" +
+                               R"({"pattern": ")" + pattern + R"(", "action": "exclude_node"}])"));
+  };
+  const std::string task = lab.database.value("SELECT task_id FROM trials");
+  int canceled = 0, excluded = 0;
+  db::BulkWriter bulk({.connect = lab.database.connect(),
+                       .cancel_retries = [&](TrialId) { ++canceled; },
+                       .exclude_agent = [&](TrialId, const AgentId&) { ++excluded; }});
+  set_policies("Xid 79");
+  ship(bulk, 1, "Xid 79", task);
+  ship(bulk, 2, "Xid 79", task);
+  CHECK(std::pair(canceled, excluded) == std::pair(1, 1));
+  ship(bulk, 1, "Xid 79", task, 2);
+  CHECK(std::pair(canceled, excluded) == std::pair(2, 2));
+  set_policies("Xid 48");
+  ship(bulk, 1, "Xid 48", task, 3);
+  ship(bulk, 2, "Xid 79", task, 3);
+  CHECK(std::pair(canceled, excluded) == std::pair(3, 3));
 }
 
 TEST_CASE("the matches of a deleted experiment are deleted") {

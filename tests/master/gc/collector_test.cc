@@ -185,6 +185,9 @@ TEST_CASE("the source checkpoint of an active experiment is kept") {
   config->resolved["searcher"]["source_checkpoint_uuid"] = name_of(1);
   fork.config = config;
   world.store.write({core::PutExperiment{fork, true}});
+  // The experiment may start after the collector has looked for such ones.
+  for (const bool whole : {true, false})
+    CHECK(db::mark_for_removal(world.pool, {CheckpointId(name_of(1))}, whole)->empty());
   REQUIRE(world.collector().collect(ExperimentId(1)));
   CHECK(world.there(1));
   CHECK(db::started_from(world.pool, ExperimentId(1)).value() == ExperimentId(2));
@@ -343,6 +346,31 @@ TEST_CASE("detached checkpoints are removed on request only, never by the policy
   CHECK_FALSE(world.there(1));
   REQUIRE(::rename(world.root.c_str(), (world.root + ".far").c_str()) == 0);
   CHECK(world.collector().remove_all(ExperimentId(1)));
+}
+
+TEST_CASE("a detached experiment is deleted although the master cannot reach its bucket") {
+  World world;
+  world.end();
+  const bool detached = GENERATE(true, false);
+  const Json away = {{"type", "s3"},
+                     {"bucket", "private"},
+                     {"endpoint_url", "http://127.0.0.1:9"},
+                     {"access_key", "key"},
+                     {"secret_key", "secret"}};
+  REQUIRE(
+      world.pool.query("UPDATE experiments SET detached = $1, config = json_build_object("
+                       "'checkpoint_storage', $2::json)",
+                       detached, away.dump()));
+  world.storages->set({.own = away, .data_dir = {}, .directories = {}, .buckets = {}, .named = {}});
+  CHECK(world.collector().remove_all(ExperimentId(1)).has_value() == detached);
+}
+
+TEST_CASE("the removal of some files of a checkpoint leaves the others to the user") {
+  World world;
+  for (const int number : {1, 2}) world.save(number);
+  world.end();
+  REQUIRE(db::mark_for_removal(world.pool, {CheckpointId(name_of(1))}, false)->size() == 1);
+  CHECK(world.state(1) == R"(PARTIALLY_DELETED {"a":10})");
 }
 
 TEST_CASE("checkpoints in a storage that is no longer allowed stay, and their removal waits") {
