@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { shortNames } from '../../../webui-static/src/charts/Legend';
 import { clearest, labeled, merged, placedLabels, roomFor, shortTags, spread } from '../../../webui-static/src/charts/ends';
-import { hoverTable, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
+import { hoverRows, nearest, placed, sizeOf } from '../../../webui-static/src/charts/hover';
 import { faint } from '../../../webui-static/src/colors';
 
 test('the nearest value is searched in x on both sides', () => {
@@ -27,7 +27,7 @@ const panel = (count: number) => ({
 test('the rows at the pointer are ordered by value, without series that have none', () => {
   const data = [[0, 1], [1, 2], [3, 4], [9, 9]];
   assert.deepEqual(
-    hoverTable(data, [1, 1, 1, null], panel(3), undefined).rows.map(({ label, values, raw }) => [label, ...values, raw]),
+    hoverRows(data, [1, 1, 1, null], panel(3), undefined).map(({ label, value, raw }) => [label, value, raw]),
     [
       ['s1', 4, undefined],
       ['s0', 2, undefined],
@@ -36,17 +36,18 @@ test('the rows at the pointer are ordered by value, without series that have non
 });
 
 test('with smoothing a row has the raw value beside the smoothed one', () => {
-  assert.deepEqual(hoverTable([[0], [1], [5]], [0, 0, null], panel(1), undefined).rows, [
-    { at: 0, label: 's0', isFocused: false, values: [1], raw: 5 },
+  assert.deepEqual(hoverRows([[0], [1], [5]], [0, 0, null], panel(1), undefined), [
+    { at: 0, label: 's0', isFocused: false, value: 1, raw: 5 },
   ]);
 });
 
 test('of many rows the ones around the focused series are kept', () => {
   const data = [[0], ...Array.from({ length: 50 }, (_, at) => [100 - at])];
-  const { rows } = hoverTable(data, Array.from({ length: 51 }, () => 0), panel(50), 30);
+  const rows = hoverRows(data, Array.from({ length: 51 }, () => 0), panel(50), 30);
   assert.equal(rows.length, 12);
   assert.ok(rows.some(({ at }) => at === 30));
-  assert.equal(hoverTable(data, Array.from({ length: 51 }, () => 0), panel(50), undefined).rows[0]?.at, 0);
+  assert.ok(rows.every(({ at, isFocused }) => isFocused === (at === 30)));
+  assert.equal(hoverRows(data, Array.from({ length: 51 }, () => 0), panel(50), undefined)[0]?.at, 0);
 });
 
 test('both forms of color become transparent', () => {
@@ -82,38 +83,17 @@ test('the box of values is in its chart beside the pointer, on the side and at t
 });
 
 test('the size of the box is that of its longest texts, with notes in several lines', () => {
-  const rows = ['11', '4'].map((label) => ({ label, color: '', isFocused: false, values: ['0.84984'], raw: '' }));
-  const plain = { title: 'batches 3,600', heads: [], rows, gray: 0, ended: [] };
+  const rows = ['11', '4'].map((label) => ({ label, color: '', isFocused: false, value: '0.84984', raw: '' }));
+  const plain = { title: 'batches 3,600', rows, gray: 0, ended: [] };
   const [one, noted, tall] = [sizeOf(plain), sizeOf({ ...plain, gray: 16 }), sizeOf({ ...plain, ended: ['14', '15', '16'] })];
   assert.ok(one.width > 80 && one.width < 110, `${one.width}`);
   assert.deepEqual([one.height, noted.height, tall.height], [58, 74, 90]);
-  const pair = sizeOf({ ...plain, heads: ['training', 'validation'], rows: rows.map((row) => ({ ...row, values: ['0.1', '0.2'] })) });
-  assert.ok(pair.width > one.width && pair.height === 74);
   assert.ok(sizeOf({ ...plain, rows: rows.map((row) => ({ ...row, raw: '0.84984' })) }).width > one.width);
-});
-
-test('several trials with training and validation have a row each, in the order of validation', () => {
-  const series = [1, 2].flatMap((place) => ['training', 'validation'].map((group) => ({ label: `run ${place} · ${group}`, group, place }))) as never[];
-  const data = [[0], [1], [5], [2], [7]];
-  const table = hoverTable(data, [0, 0, 0, 0, 0], { series }, 0);
-  assert.deepEqual(table, {
-    heads: ['training', 'validation'],
-    rows: [
-      { at: 3, label: 'run 2', isFocused: false, values: [2, 7], raw: undefined },
-      { at: 1, label: 'run 1', isFocused: true, values: [1, 5], raw: undefined },
-    ],
-  });
-  assert.deepEqual(hoverTable(data, [0, 0, null, 0, 0], { series }, 0).rows.map(({ values }) => values), [[2, 7], [1, undefined]]);
-  // One trial, one group, and smoothed ones have a row for each curve.
-  const labels = (own: never[], smoothed = false) => hoverTable(smoothed ? [...data, [1], [5], [2], [7]] : data, [0, 0, 0, 0, 0], { series: own }, undefined).rows.map(({ label, values }) => [label, values[0]]);
-  assert.deepEqual(labels(series.slice(0, 2)), [['run 1 · validation', 5], ['run 1 · training', 1]]);
-  assert.deepEqual(labels([series[0], series[2]] as never[]), [['run 2', 5], ['run 1', 1]]);
-  assert.equal(labels(series, true).length, 4);
 });
 
 test('rows of a panel with one group leave the group out', () => {
   const series = (label: string, group: string) => ({ label, group }) as never;
-  const labels = (all: never[]) => hoverTable([[0], [2], [1]], [0, 0, 0], { series: all }, undefined).rows.map(({ label }) => label);
+  const labels = (all: never[]) => hoverRows([[0], [2], [1]], [0, 0, 0], { series: all }, undefined).map(({ label }) => label);
   assert.deepEqual(labels([series('a · b · validation', 'validation'), series('c · validation (val_x)', 'validation')]), ['a · b', 'c']);
   assert.deepEqual(labels([series('a · training', 'training'), series('a · validation', 'validation')]), ['a · training', 'a · validation']);
   assert.deepEqual(labels([series('training', 'training'), series('training (x)', 'training')]), ['training', 'training (x)']);
@@ -222,23 +202,21 @@ test('curves that leave the plot or meet at its edge have their labels in one co
   assert.deepEqual(of(() => ({}), (_end, left) => left < 150).map(([, left]) => left), [176.5, 176.5, 170], 'where they cover no other curve');
 });
 
-test('a trial has one label, at the end of its validation or of its longest curve, and many trials have none', () => {
-  const [group, validation] = ['training', 'validation'];
+test('a trial has one label, at the end of its longest curve, and many trials have none', () => {
   const ends = [
-    { place: 0, group, x: 5, y: 1 },
-    { place: 1, group, x: 9, y: 1 },
-    { place: 0, group: 'gpu', x: 9, y: 2 },
-    { place: 1, group: 'gpu', x: 9, y: 3 },
-    { place: 2, group, x: 9, y: 1 },
-    { place: 2, group: validation, x: 8, y: 2 },
+    { place: 0, x: 5, y: 1 },
+    { place: 1, x: 9, y: 1 },
+    { place: 0, x: 9, y: 2 },
+    { place: 1, x: 9, y: 3 },
   ];
-  assert.deepEqual(labeled(ends), [ends[2], ends[1], ends[5]]);
+  assert.deepEqual(labeled(ends), [ends[2], ends[1]]);
   assert.ok(roomFor(['1', '12']) > roomFor(['1', '2']));
   assert.equal(roomFor(['1']), 0);
   assert.equal(roomFor(Array.from({ length: 13 }, (_, at) => String(at))), 0);
-  assert.equal(roomFor(['1', '1234567890']), 0);
-  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'sweep, long']), ['baseline', '…paper', '…long']);
-  const alike = ['sweep, paper', 'search, paper'];
+  assert.equal(roomFor(['1', '1234567890123']), 0);
+  assert.deepEqual(shortTags(['baseline', 'sweep, paper', 'image sweep, paper', 'image sweep, long']), ['baseline', 'sweep, paper', '…paper', '…long']);
+  assert.deepEqual(shortTags(['baseline', 'sweep, paper'], 9), ['baseline', '…paper']);
+  const alike = ['image sweep, paper', 'image search, paper'];
   assert.deepEqual(shortTags(alike), alike);
 });
 

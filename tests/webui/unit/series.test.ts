@@ -6,8 +6,8 @@ import { paleOf, withPale } from '../../../webui-static/src/charts/behind';
 import { bestOf, coinciding, isLoud, keyedGroups, lastOf, rateRange, sectionsOf, styleOf } from '../../../webui-static/src/charts/facts';
 import { groupNote } from '../../../webui-static/src/charts/Legend';
 import { focusOf, steadiness } from '../../../webui-static/src/charts/focus';
-import { hoverTable } from '../../../webui-static/src/charts/hover';
-import { ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
+import { hoverRows } from '../../../webui-static/src/charts/hover';
+import { leadsOf, ledBy, matching, onGrid, panelName, smooth, tickTexts, toPanels, type Axis, type Panel, type Series } from '../../../webui-static/src/charts/series';
 import type { MetricSeries } from '../../../webui-static/src/wire';
 
 // Points are [batches, value], one second apart.
@@ -52,6 +52,30 @@ test('training and validation of one metric share a panel, training first', () =
       ],
     },
   ]);
+});
+
+test('of several trials training has charts of its own where validation has one of the same metric', () => {
+  const own = [
+    metric('training', 'loss', [[50, 2]]),
+    metric('training', 'lr', [[50, 0.1]]),
+    metric('training', 'epochs', [[50, 1]]),
+    metric('validation', 'validation_loss', [[100, 1]]),
+    metric('validation', 'epochs', [[100, 2]]),
+    metric('gradients', 'loss', [[50, 3]]),
+  ];
+  const leads = leadsOf(own);
+  const panels = toPanels([{ trial: 1, startMs: 0, metrics: own }], 'batches', leads);
+  assert.deepEqual(panels.map(({ name, series }) => [name, ...series.map(({ group }) => group)]), [
+    ['epochs', 'training', 'validation'],
+    ['gradients loss', 'gradients'],
+    ['loss', 'validation'],
+    ['lr', 'training'],
+    ['training loss', 'training'],
+  ]);
+  // A trial behind the others has not been validated.
+  const behind = toPanels([{ trial: 2, startMs: 0, metrics: own.slice(0, 1) }], 'batches', leads);
+  assert.deepEqual(behind.map(({ name }) => name), ['training loss']);
+  assert.equal(rateRange({ name: 'training lr', series: [1e-1, 1e-4].map((peak, at) => curve(at, 'training', [peak, peak])) })?.[0], 2.5e-5);
 });
 
 test('values that are not finite are gaps', () => {
@@ -148,17 +172,11 @@ const curve = (trial: number, group: string, y: (number | null)[]): Series => ({
 });
 const panelOf = (...all: Series[]): Panel => ({ name: 'loss', series: all });
 
-test('training is paler beside validation, most with many trials, and no group is pale alone', () => {
-  const both = panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(2, 'validation', [1]), curve(2, 'gradients', [1]));
-  const many = panelOf(...both.series, ...[3, 4, 5].map((trial) => curve(trial, 'training', [1])));
+test('training is paler beside validation, and no group is pale alone', () => {
+  const both = panelOf(curve(1, 'training', [1]), curve(1, 'validation', [1]), curve(1, 'gradients', [1]));
   assert.deepEqual(['training', 'validation', 'gradients'].map((group) => isLoud(styleOf(both, group))), [false, true, true]);
-  assert.ok(styleOf(many, 'training').opacity < styleOf(both, 'training').opacity);
   assert.ok(styleOf(both, 'gradients').dash);
-  const means = panelOf(...both.series.map((one) => ({ ...one, low: [0], high: [2] })));
-  assert.ok(styleOf(means, 'training').dash, 'a mean of training is no solid line, as runs are');
-  assert.equal(styleOf(means, 'validation').dash, undefined);
-  assert.equal(groupNote([means], true), 'thick: mean · thin: single runs · dotted: mean of training');
-  assert.equal(groupNote([panelOf(...means.series.filter(({ group }) => group === 'training'))], true), 'thick: mean · thin: single runs');
+  assert.equal(groupNote([panelOf({ ...curve(1, 'training', [1]), low: [0], high: [2] })], true), 'thick: mean · thin: single runs');
   assert.equal(groupNote([panelOf({ ...curve(1, 'training', [1]), low: [0], isPartial: true })], false), 'mean ± standard deviation · dashed: not of all runs');
   assert.deepEqual(keyedGroups(both), ['training', 'validation', 'gradients']);
   for (const group of ['training', 'validation', 'gradients'])
@@ -220,7 +238,7 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
   assert.deepEqual([parts[1]?.x[0], parts[1]?.low?.[0], parts[1]?.high?.[0]], [1, parts[0]?.low?.[1], parts[0]?.high?.[1]]);
   const x = [...new Set(parts.flatMap((one) => one.x))];
   const table = parts.map((one) => x.map((at) => one.y[one.x.indexOf(at)]));
-  const labels = (at: number): string[] => hoverTable([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).rows.map(({ label }) => label);
+  const labels = (at: number): string[] => hoverRows([x, ...table], [at, ...table.map((own) => (own[at] == null ? null : at))], { series: parts }, undefined).map(({ label }) => label);
   assert.deepEqual(labels(1), ['a']);
   assert.deepEqual(labels(2), ['a, some ended']);
   assert.deepEqual(whole(parts).map(({ x, y }) => [x.length, y]), [[4, [3, 5, 4, 6]]]);
@@ -231,12 +249,12 @@ test('the mean of a group goes on as a curve of its own where some of its runs h
 
 test('of small groups the runs are drawn, in the color of their group, instead of a band', () => {
   assert.deepEqual([areFew([5, 1]), areFew([5, 6])], [true, false]);
-  const panel = panelOf(curve(1, 'validation', [1, 2]), curve(2, 'validation', [3, 4]), curve(3, 'validation', [5, 6]), curve(1, 'training', [1, 2]), curve(2, 'training', [3, 4]));
+  const panel = panelOf(curve(1, 'validation', [1, 2]), curve(2, 'validation', [3, 4]), curve(3, 'validation', [5, 6]));
   const { series, behind = [] } = toBands(panel, (trial) => ({ place: trial === 3 ? 1 : 0, label: 'a' }), true);
-  assert.deepEqual(series.map(({ group, place, y }) => [group, place, y]), [['validation', 0, [2, 3]], ['validation', 1, [5, 6]], ['training', 0, [2, 3]]]);
+  assert.deepEqual(series.map(({ place, y }) => [place, y]), [[0, [2, 3]], [1, [5, 6]]]);
   assert.ok(series.every(({ low }) => low?.every((value) => value === null)));
-  // A run alone is its mean, and only validation has runs behind.
-  assert.deepEqual(behind.map(({ trial, group, place }) => [trial, group, place]), [[1, 'validation', 0], [2, 'validation', 0]]);
+  // A run alone is its mean.
+  assert.deepEqual(behind.map(({ trial, place }) => [trial, place]), [[1, 0], [2, 0]]);
 });
 
 test('curves behind the others are in sight, and smoothed like these', () => {
@@ -245,12 +263,8 @@ test('curves behind the others are in sight, and smoothed like these', () => {
   assert.deepEqual(withPale([null, null], behind), [-1, 9]);
   assert.deepEqual(withPale([2, 3], []), [2, 3]);
   assert.deepEqual(withPale([2, 3], behind, 0), [1, 9], 'of a logarithmic axis');
-  const panel = { series: [run(3, [1])], behind };
-  assert.deepEqual(paleOf(panel, { smoothing: undefined }), behind);
-  assert.deepEqual(paleOf(panel, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
-  // Beside validation training has no pale curves.
-  const validation = { ...run(3, [1]), group: 'validation' };
-  assert.deepEqual(paleOf({ series: [...panel.series, validation], behind: [...behind, validation] }, { smoothing: undefined }), [validation]);
+  assert.deepEqual(paleOf({ behind }, { smoothing: undefined }), behind);
+  assert.deepEqual(paleOf({ behind }, { smoothing: 0.5 })[1]?.y, smooth([-1, 0, 1], 0.5));
 });
 
 const run = (trial: number, y: (number | null)[], step = 1): Series => ({ label: '', group: 'training', trial, place: 0, x: y.map((_, at) => at * step), y, steps: y.map((_, at) => at * step) });

@@ -9,7 +9,6 @@ import { hovered } from '../workbench/selection';
 import { counted, metric, digits, sharedStart } from '../format';
 import { deviationText, placesOf, type Spread } from '../workbench/groups';
 import { idBeside } from './ends';
-import { isLoud, styleOf } from './facts';
 import type { Curve } from './Metrics';
 import type { Panel } from './series';
 
@@ -19,7 +18,7 @@ const bottom = (element: Element | null): number => (element instanceof HTMLElem
 const MOST_CLOSED = 60;
 
 // Entries that do not fit are hidden until a button shows them.
-function Lines({ label, entries, note }: { label: string; entries: readonly ComponentChildren[]; note?: string }) {
+function Lines({ label, entries, note, isShort = false }: { label: string; entries: readonly ComponentChildren[]; note?: string; isShort?: boolean }) {
   const all = useSignal(false);
   const hides = useSignal(false);
   const host = useRef<HTMLUListElement>(null);
@@ -33,7 +32,7 @@ function Lines({ label, entries, note }: { label: string; entries: readonly Comp
     return () => observer.disconnect();
   }, [entries.length, all.value]);
   return (
-    <div class={`curve-key ${all.value ? 'all' : ''}`}>
+    <div class={`curve-key ${all.value ? 'all' : ''} ${isShort ? 'short' : ''}`}>
       <ul class="plain-list legend" aria-label={label} ref={host}>
         {all.value ? entries : entries.slice(0, MOST_CLOSED)}
       </ul>
@@ -92,6 +91,7 @@ export function TrialKey({ curves, panels, beside = false, narrow, notes = '' }:
     <Lines
       label="Trials shown"
       note={notes}
+      isShort={narrow && isShort}
       entries={known.map(({ id, name, tag, color }, at) => (
         <li key={id} onPointerEnter={() => (hovered.value = id)} onPointerLeave={() => (hovered.value = undefined)}>
           <Swatch color={color} />{' '}
@@ -120,13 +120,12 @@ const isAsymmetric = ({ y, low = [], high = [] }: Panel['series'][number]): bool
     return Math.abs(above - below) > 0.01 * Math.max(above, below);
   });
 
-// The styles of the lines of groups: "thick: mean · thin: single runs · dotted: mean of training".
+// The styles of the lines of groups: "thick: mean · thin: single runs · dashed: not of all runs".
 export function groupNote(panels: readonly Panel[], few: boolean): string {
   const isDashed = panels.some(({ series }) => series.some(({ isPartial }) => isPartial));
-  const isDotted = panels.some((panel) => panel.series.some(({ group }) => group === 'training' && !isLoud(styleOf(panel, group))));
   const isCut = panels.some(({ series }) => series.some(isAsymmetric));
   const band = `mean ± standard deviation${isCut ? ', within the range of the runs' : ''}`;
-  return [few ? 'thick: mean · thin: single runs' : band, isDotted ? 'dotted: mean of training' : '', isDashed ? 'dashed: not of all runs' : ''].filter(Boolean).join(' · ');
+  return [few ? 'thick: mean · thin: single runs' : band, isDashed ? 'dashed: not of all runs' : ''].filter(Boolean).join(' · ');
 }
 
 // Groups; with their numbers of runs and the means of their best values unless the table is `beside`.

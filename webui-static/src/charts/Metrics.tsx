@@ -23,7 +23,7 @@ import { useSeries } from './liveSeries';
 import type { ChartProps } from './plot';
 import 'uplot/dist/uPlot.min.css';
 import { counted, metric } from '../format';
-import { HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
+import { COUNTERS, HEIGHTS, NO_PLACE, SIZES, SYSTEM_GROUPS, leadsOf, ledBy, matching, panelName, stepsBetween, toPanels, type Axis, type Look, type Panel, type Size, type Source } from './series';
 import { isAmount, isPercentage, paceText, systemRank, systemTitle, unitText } from './spent';
 import { unevenGpu } from './uneven';
 import { UnevenNote } from './UnevenNote';
@@ -43,9 +43,6 @@ const MANY_GAP_MS = 6000;
 // Charts of a section without a selection in the address, and most charts that a text finds.
 const DEFAULT_PANELS = 12;
 const MAX_FOUND = 24;
-
-// Counters that libraries report along with metrics. They serve as axes and are not drawn.
-const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
 
 const AXES: readonly Axis[] = ['batches', 'time', 'epochs'];
 const ROOMY_PANELS = 4;
@@ -144,20 +141,22 @@ function sourcesOf(trials: readonly (Other & { name?: string })[], data: readonl
   return trials.map(({ id, name, startTime }) => ({ trial: id, name, startMs: Date.parse(startTime ?? '') || 0, metrics: own.get(id) ?? [] }));
 }
 
-// The panels of curves. A new panel object redraws its chart, so panels are made again only with their data.
+// The panels of curves. Those of a page about one trial have all groups of a metric, others have one: two sets of lines would hide
+// each other. A new panel object redraws its chart, so panels are made again only with their data.
 function usePanels(props: Props, data: MetricSeries[] | undefined, ofOthers: MetricSeries[], axis: Axis): Panel[] {
   const { curves, others = NO_OTHERS, single, system = false, groups, objective } = props;
   const sources = JSON.stringify([groups?.few, curves.map(({ id, startTime, name }) => [id, startTime, name, groups?.of(id)])]);
+  const leads = useMemo(() => (single || system ? undefined : leadsOf(data ?? [])), [data, single, system]);
   const behind = useMemo(() => {
-    const panels = toPanels(sourcesOf(others, ofOthers, system), axis);
+    const panels = toPanels(sourcesOf(others, ofOthers, system), axis, leads);
     return new Map(panels.map(({ name, series }) => [name, series.map((one) => ({ ...one, place: NO_PLACE }))]));
-  }, [ofOthers, axis, system]);
+  }, [ofOthers, axis, system, JSON.stringify([...(leads ?? [])])]);
   return useMemo(() => {
     const named = curves.map((one) => (single ? { id: one.id, startTime: one.startTime } : one));
-    const all = ledBy(toPanels(sourcesOf(named, data ?? [], system), axis), objective?.metric);
+    const all = ledBy(toPanels(sourcesOf(named, data ?? [], system), axis, leads), objective?.metric);
     if (system) return all.map(asSystem).sort((a, b) => systemRank(a.name) - systemRank(b.name));
     return all.map((panel) => (groups ? toBands(panel, groups.of, groups.few) : { ...panel, behind: behind.get(panel.name) ?? [] }));
-  }, [data, behind, sources, axis, system, objective?.metric]);
+  }, [data, leads, behind, sources, axis, system, objective?.metric]);
 }
 
 interface Shown {

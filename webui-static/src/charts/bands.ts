@@ -87,24 +87,20 @@ export const whole = (series: readonly Series[]): Series[] =>
     return more ? { ...one, x: joined(one.x, more.x), y: joined(one.y, more.y), low: joined(one.low ?? [], more.low), high: joined(one.high ?? [], more.high) } : one;
   });
 
-// The panel with one series for each group of trials and group of metrics. With validation only that has bands or runs:
-// more of them over each other would be fog. `hasRuns`: the runs are drawn instead of bands.
+// The panel, of one group of metrics, with one series for each group of trials. `hasRuns`: the runs are drawn instead of bands.
 export function toBands(panel: Panel, groupOf: (trial: number) => GroupOf | undefined, hasRuns = false): Panel {
-  const found = new Map<string, { group: GroupOf; all: Series[] }>();
+  const found = new Map<number, { group: GroupOf; all: Series[] }>();
   for (const series of panel.series) {
     const group = groupOf(series.trial);
     if (!group) continue;
-    const key = `${group.place} ${series.group}`;
-    const own = found.get(key) ?? { group, all: [] };
+    const own = found.get(group.place) ?? { group, all: [] };
     own.all.push(series);
-    found.set(key, own);
+    found.set(group.place, own);
   }
-  const isValidated = panel.series.some(({ group }) => group === 'validation');
-  const isSurrounded = (all: readonly Series[]): boolean => !isValidated || all[0]?.group === 'validation';
   const groups = [...found.values()];
   return {
     ...panel,
-    series: groups.flatMap(({ group, all }) => mean(all, group, !hasRuns && isSurrounded(all))),
-    ...(hasRuns ? { behind: groups.flatMap(({ group, all }) => (isSurrounded(all) && all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])) } : {}),
+    series: groups.flatMap(({ group, all }) => mean(all, group, !hasRuns)),
+    ...(hasRuns ? { behind: groups.flatMap(({ group, all }) => (all.length > 1 ? all.map((one) => ({ ...one, place: group.place })) : [])) } : {}),
   };
 }

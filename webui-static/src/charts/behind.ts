@@ -3,7 +3,6 @@
 import type uPlot from 'uplot';
 import { faint } from '../colors';
 import { hovered } from '../workbench/selection';
-import { isLoud, styleOf } from './facts';
 import { smooth, smoothCentered, type Look, type Panel, type Series } from './series';
 
 const OPACITY = 0.5;
@@ -11,9 +10,8 @@ const POINTED = 0.9;
 // Beside a curve that is pointed at.
 const DIMMED = 0.5;
 
-// The curves, smoothed like those before them. Training beside validation would be a second set of pale lines.
-export function paleOf(panel: Pick<Panel, 'series' | 'behind'>, { smoothing = 0, isCentered }: Pick<Look, 'smoothing' | 'isCentered'>): readonly Series[] {
-  const behind = (panel.behind ?? []).filter(({ group }) => isLoud(styleOf(panel, group)));
+// The curves, smoothed like those before them.
+export function paleOf({ behind = [] }: Pick<Panel, 'behind'>, { smoothing = 0, isCentered }: Pick<Look, 'smoothing' | 'isCentered'>): readonly Series[] {
   return smoothing === 0 ? behind : behind.map((one) => ({ ...one, y: (isCentered ? smoothCentered : smooth)(one.y, smoothing) }));
 }
 
@@ -26,7 +24,7 @@ export const withPale = (range: readonly [number | null, number | null], pale: r
 
 // Draws the curves in the colors of their groups, by place, or else in `plain`. That of the trial under the pointer of
 // the table is dark.
-export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], colors: readonly string[], plain: string): void {
+export function drawBehind(plot: uPlot, pale: readonly Series[], colors: readonly string[], plain: string): void {
   if (pale.length === 0) return;
   const { ctx, bbox } = plot;
   const isBeside = plot.series.some(({ alpha = 1 }) => alpha < 1);
@@ -35,12 +33,11 @@ export function drawBehind(plot: uPlot, panel: Panel, pale: readonly Series[], c
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   ctx.lineJoin = 'round';
-  for (const { x, y, trial, place, group } of pale) {
+  ctx.setLineDash([]);
+  for (const { x, y, trial, place } of pale) {
     const isPointed = trial === hovered.value;
-    const { dash = [] } = styleOf(panel, group);
     ctx.lineWidth = (isPointed ? 2 : 1) * devicePixelRatio;
     ctx.strokeStyle = faint(colors[place] ?? plain, isPointed ? POINTED : isBeside ? DIMMED * OPACITY : OPACITY);
-    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
     ctx.beginPath();
     let isOpen = false;
     y.forEach((value, at) => {

@@ -1,11 +1,12 @@
 // Labels at the ends of curves, so that a curve is found in the table without the pointer. The layout is pure.
 import type uPlot from 'uplot';
-import { isLoud, styleOf } from './facts';
 import type { Panel } from './series';
 
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
-const MAX_CHARACTERS = 9;
+const MAX_CHARACTERS = 12;
+// In a chart with less room for its plot.
+export const FEW_CHARACTERS = 9;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
@@ -36,8 +37,6 @@ const MEETING = 2;
 const FLAT = 2;
 // Ends that are closer to each other, in pixels, have the order that their curves had before.
 const SAME = 0.05;
-// More than the x of any end.
-const FIRST = 1e6;
 // An end this close to the right edge of the plot has its label beside the plot.
 const EDGE = 12;
 
@@ -82,22 +81,20 @@ export function clearest(heights: readonly (readonly (number | undefined)[])[], 
   return found.sort((a, b) => b.room - a.room || b.at - a.at).map(({ at }) => at);
 }
 
-// The end of each trial's curve that has the label: of those of validation, which are compared and never pale, or else of
-// all, the longest one, the first of equal ones.
-export function labeled<T extends { place: number; group: string; x: number }>(ends: readonly T[]): T[] {
-  const rank = ({ group, x }: T): number => (group === 'validation' ? FIRST : 0) + x;
+// The end of each trial's curve that has the label: the longest one, the first of equal ones.
+export function labeled<T extends { place: number; x: number }>(ends: readonly T[]): T[] {
   const best = new Map<number, T>();
   for (const end of ends) {
     const known = best.get(end.place);
-    if (!known || rank(end) > rank(known)) best.set(end.place, end);
+    if (!known || end.x > known.x) best.set(end.place, end);
   }
   return [...best.values()];
 }
 
 // Tags that fit beside the plot. Long ones keep their end, which tells series apart: "sweep, paper" becomes "…paper". All as they are
 // if two would be equal.
-export function shortTags(tags: readonly string[]): readonly string[] {
-  const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `…${tag.slice(1 - MAX_CHARACTERS).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
+export function shortTags(tags: readonly string[], most = MAX_CHARACTERS): readonly string[] {
+  const short = tags.map((tag) => (tag.length <= most ? tag : `…${tag.slice(1 - most).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
   return new Set(short).size < tags.length ? tags : short;
 }
 
@@ -349,10 +346,10 @@ export function passes(heights: readonly (number | null | undefined)[], low: num
   return false;
 }
 
-// Whether a label covers a curve of the plot, for placedLabels(). Pale ones may be below it, and those that lie on its own.
+// Whether a label covers a curve of the plot, for placedLabels(). Those that lie on its own may be below it.
 // `series` are the indices of the curves in columns.
 function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>, series: readonly number[]): Covers<{ at: number; curves?: readonly number[] }> {
-  const loud = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) ? [{ place, values: plot.data[at + 1] }] : []));
+  const curves = panel.series.map(({ place }, at) => ({ place, values: plot.data[at + 1] }));
   return (end, left, right, top, bottom) => {
     const places = (end.curves ?? []).map((curve) => panel.series[(series[curve] ?? 0) - 1]?.place);
     const [from, to] = [Math.max(0, plot.posToIdx(left) - 1), Math.min(plot.data[0].length - 1, plot.posToIdx(right) + 1)];
@@ -361,7 +358,7 @@ function coversCurve(plot: uPlot, panel: Pick<Panel, 'series'>, series: readonly
     const own = inBox(plot.data[end.at]);
     const liesOn = (values: readonly (number | null | undefined)[]): boolean =>
       values.every((value, at) => (value == null) === (own[at] == null) && Math.abs(plot.valToPos(value ?? 1, 'y') - plot.valToPos(own[at] ?? 1, 'y')) <= LYING);
-    return loud.some(({ place, values }) => !places.includes(place) && passes(inBox(values), low, high) && !liesOn(inBox(values)));
+    return curves.some(({ place, values }) => !places.includes(place) && passes(inBox(values), low, high) && !liesOn(inBox(values)));
   };
 }
 
@@ -417,10 +414,10 @@ function drawText(ctx: CanvasRenderingContext2D, label: Label, rim: string): voi
 export function drawEnds(plot: uPlot, panel: Pick<Panel, 'series'>, tags: readonly string[], colors: readonly string[], rim: string): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
-  const found = panel.series.flatMap(({ place, group }, at) => {
+  const found = panel.series.flatMap(({ place }, at) => {
     const end = endOf(plot, at + 1);
     const name = { text: tags[place] ?? '', color: colors[place] ?? '' };
-    return end ? [{ ...end, ...name, names: [name], at: at + 1, place, group, alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
+    return end ? [{ ...end, ...name, names: [name], at: at + 1, place, alpha: plot.series[at + 1]?.alpha ?? 1 }] : [];
   });
   const width = bbox.width / ratio;
   const ends = labeled(found).map((end, curve) => ({ ...end, curves: [curve] }));

@@ -11,21 +11,15 @@ export interface Style {
 const ALONE: Style = { width: 1.5, opacity: 1 };
 const VALIDATION: Style = { width: 1.75, opacity: 1 };
 const OTHER: Style = { width: 1.5, opacity: 1, dash: [2, 2] };
-// Training beside validation, of few trials and of more: two sets of lines would hide each other.
+// Training beside validation.
 const TRAINING: Style = { width: 1.25, opacity: 0.75 };
-const MANY_TRAINING: Style = { width: 1, opacity: 0.6 };
-// The mean of a group's training is dotted: thin solid lines beside means are runs.
-const MEAN_TRAINING: Style = { width: 1, opacity: 0.75, dash: [1.5, 2.5] };
-const FEW_TRIALS = 4;
 
 // The line style of a group of metrics. Validation, which is compared, is stronger than training beside it.
 export function styleOf({ series }: Pick<Panel, 'series'>, group: string): Style {
   if (series.every((one) => one.group === group)) return ALONE;
   if (group === 'validation') return VALIDATION;
   if (group !== 'training') return OTHER;
-  if (series.every((one) => one.group !== 'validation')) return ALONE;
-  if (isBanded({ series })) return MEAN_TRAINING;
-  return new Set(series.map(({ trial }) => trial)).size > FEW_TRIALS ? MANY_TRAINING : TRAINING;
+  return series.every((one) => one.group !== 'validation') ? ALONE : TRAINING;
 }
 
 // Whether a curve is as strong as others of its panel.
@@ -76,7 +70,7 @@ const wholly = (series: readonly Series[]): Series[] => series.filter(({ isParti
 
 // Names of learning rates, which are compared by orders of magnitude. Their axis begins at the lowest peak divided by BELOW,
 // because a logarithmic axis has no place for a rate that decays to zero.
-export const RATE = /(^|[/_.])(lr|learning_rate)([/_.\d]|$)/;
+export const RATE = /(^|[/_. ])(lr|learning_rate)([/_.\d]|$)/;
 const BELOW = 4;
 
 // The range of a logarithmic axis for the learning rates of several runs, or for the means of groups, whose peaks are wide

@@ -20,9 +20,10 @@ export function nearest(x: ArrayLike<number>, values: Values, at: number): numbe
   return middle - (x[left] ?? 0) <= (x[right] ?? 0) - middle ? left : right;
 }
 
-interface HoverRow {
+export interface HoverRow {
   at: number; // index of the series in the panel
   label: string;
+  isFocused: boolean;
   value: number;
   raw: number | undefined; // value before smoothing
 }
@@ -40,45 +41,19 @@ function around<T>(rows: readonly T[], isFocused: (row: T) => boolean): T[] {
 }
 
 // The values at the indices `idxs` (as uPlot reports them: x first), largest first. The tables of `data` are x, the drawn
-// series, and with smoothing the raw series.
-function valuesOf(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, { series: all }: Pick<Panel, 'series'>): HoverRow[] {
+// series, and with smoothing the raw series. `focused` is the index of the curve that is pointed at.
+export function hoverRows(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, { series: all }: Pick<Panel, 'series'>, focused: number | undefined): HoverRow[] {
   const oneGroup = all.every(({ group }) => group === all[0]?.group);
-  return all
+  const rows = all
     .flatMap((series, at): HoverRow[] => {
       const label = oneGroup ? ungrouped(series) : series.label;
       const index = idxs[at + 1];
       const value = index == null ? undefined : data[at + 1]?.[index];
       if (index == null || value == null) return [];
-      return [{ at, label, value, raw: data[at + 1 + all.length]?.[index] ?? undefined }];
+      return [{ at, label, isFocused: at === focused, value, raw: data[at + 1 + all.length]?.[index] ?? undefined }];
     })
     .sort((a, b) => b.value - a.value);
-}
-
-export interface TableRow {
-  at: number; // index of a series of the row
-  label: string;
-  isFocused: boolean;
-  values: (number | undefined)[]; // by head
-  raw: number | undefined; // value before smoothing, of a row with one value
-}
-
-// The values at the pointer as a table. Several trials with several groups of metrics have a row for each trial and a column
-// for each group, by the last of which they are in order; others have a row for each series.
-export function hoverTable(data: ArrayLike<Values>, idxs: ArrayLike<number | null | undefined>, panel: Pick<Panel, 'series'>, focused: number | undefined): { heads: string[]; rows: TableRow[] } {
-  const { series } = panel;
-  const heads = [...new Set(series.map(({ group }) => group))];
-  const rows = valuesOf(data, idxs, panel);
-  const isPlain = heads.length < 2 || new Set(series.map(({ place }) => place)).size < 2 || rows.some(({ raw }) => raw !== undefined);
-  if (isPlain) return { heads: [], rows: around(rows, ({ at }) => at === focused).map(({ at, label, value, raw }) => ({ at, label, isFocused: at === focused, values: [value], raw })) };
-  const found = new Map<number, TableRow>();
-  for (const { at, value } of rows) {
-    const one = series[at] as Series;
-    const row = found.get(one.place) ?? { at, label: ungrouped(one), isFocused: false, values: heads.map(() => undefined), raw: undefined };
-    row.values[heads.indexOf(one.group)] = value;
-    found.set(one.place, { ...row, isFocused: row.isFocused || at === focused });
-  }
-  const last = ({ values }: TableRow): number => values[values.length - 1] ?? -Infinity;
-  return { heads, rows: around([...found.values()].sort((a, b) => last(b) - last(a)), ({ isFocused }) => isFocused) };
+  return around(rows, ({ isFocused }) => isFocused);
 }
 
 export interface Hover {
@@ -90,8 +65,7 @@ export interface Hover {
   title: string;
   ended: string[]; // tags of the curves without a value that far
   gray: number; // trials without a color, which are not among the rows
-  heads: string[]; // of the values, if there are several
-  rows: { label: string; color: string; isFocused: boolean; values: string[]; raw: string }[];
+  rows: { label: string; color: string; isFocused: boolean; value: string; raw: string }[];
 }
 
 const DISTANCE = 12; // from the pointer, pixels
@@ -116,13 +90,13 @@ const endedText = (tags: readonly string[]): string =>
 const notesOf = ({ gray, ended }: Pick<Hover, 'gray' | 'ended'>): string[] => [...(gray > 0 ? [`${gray} more in gray`] : []), ...(ended.length > 0 ? [endedText(ended)] : [])];
 
 // About the size of the box, in pixels. Its notes have as many lines as they need in its width.
-export function sizeOf(at: Pick<Hover, 'title' | 'heads' | 'rows' | 'gray' | 'ended'>): { width: number; height: number } {
+export function sizeOf(at: Pick<Hover, 'title' | 'rows' | 'gray' | 'ended'>): { width: number; height: number } {
   const longest = (texts: readonly string[]): number => CHARACTER * Math.max(0, ...texts.map(({ length }) => length));
-  const columns = (at.rows[0]?.values ?? []).map((_, place) => longest([at.heads[place] ?? '', ...at.rows.map(({ values }) => values[place] ?? '')]));
   const raw = longest(at.rows.map((row) => row.raw));
-  const row = COLOR + [Math.min(MAX_LABEL, longest(at.rows.map(({ label }) => label))), ...columns, ...(raw > 0 ? [raw] : [])].reduce((sum, one) => sum + one + GAP, 0);
+  const columns = [Math.min(MAX_LABEL, longest(at.rows.map(({ label }) => label))), longest(at.rows.map(({ value }) => value)), ...(raw > 0 ? [raw] : [])];
+  const row = COLOR + columns.reduce((sum, one) => sum + one + GAP, 0);
   const width = Math.max(row, longest([at.title]) + GAP);
-  const lines = 1 + Number(at.heads.length > 0) + at.rows.length + notesOf(at).reduce((sum, note) => sum + Math.ceil((LETTER * note.length) / (width - GAP)), 0);
+  const lines = 1 + at.rows.length + notesOf(at).reduce((sum, note) => sum + Math.ceil((LETTER * note.length) / (width - GAP)), 0);
   return { width, height: LINE * lines + AROUND };
 }
 
@@ -153,18 +127,6 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
     <div class="hover-values" style={placed(at, sizeOf(at), innerWidth, innerHeight)}>
       <div class="quiet">{at.title}</div>
       <table>
-        {at.heads.length > 0 && (
-          <thead>
-            <tr class="quiet">
-              <td />
-              {at.heads.map((head) => (
-                <td key={head} class="number">
-                  {head}
-                </td>
-              ))}
-            </tr>
-          </thead>
-        )}
         <tbody>
           {at.rows.map((row, place) => (
             <tr key={place} class={row.isFocused ? 'focused' : ''}>
@@ -174,11 +136,7 @@ export function HoverValues({ at }: { at: Hover | undefined }) {
                   <Name text={row.label} />
                 </span>
               </td>
-              {row.values.map((value, column) => (
-                <td key={column} class="number">
-                  {value}
-                </td>
-              ))}
+              <td class="number">{row.value}</td>
               {row.raw !== '' && <td class="number quiet">{row.raw}</td>}
             </tr>
           ))}

@@ -4,12 +4,12 @@ import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
-import { drawEnds, idBeside, roomFor, shortTags } from './ends';
+import { drawEnds, FEW_CHARACTERS, idBeside, roomFor, shortTags } from './ends';
 import { isBanded, isLoud, isOfOne, judged, placeOfBest, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
 import { highlight, MANY_SERIES } from './highlight';
-import { hoverTable, nearest, sizeOf, type Hover } from './hover';
+import { hoverRows, nearest, sizeOf, type Hover } from './hover';
 import { HEIGHTS, onAxis, tickTexts, TIME_STEPS, uniform, type Look, type Panel, type Series } from './series';
 import { unitOf } from './spent';
 
@@ -36,7 +36,7 @@ const BAND = 0.12;
 const EDGE = 0.2;
 const RAW = 0.12;
 const RAW_OF_ONE = 0.4;
-// Means of groups are this much wider than curves of runs. Strong ones are dashed where some of these have ended.
+// Means of groups are this much wider than curves of runs, and dashed where some of these have ended.
 const MEAN = 1.7;
 const PARTIAL = [5, 3];
 
@@ -152,18 +152,17 @@ function linesOf({ panel, look: { smoothing = 0 } }: ChartProps, colors: readonl
       stroke: ink(opacity),
       width: width * wider,
       pxAlign: count <= FINE_SERIES ? 0 : 1,
-      dash: series.isPartial && opacity === 1 ? PARTIAL : dash,
+      dash: series.isPartial ? PARTIAL : dash,
       // Points of validation are hollow.
       points: { show: series.x.length === 1 || isDotted, size: series.x.length === 1 ? 7 : 5, fill: series.group === 'validation' ? card : colors[i] },
     };
   });
   const raw = smoothing > 0 ? own.map((line) => ({ ...line, stroke: line.ink(isOfOne(panel) ? RAW_OF_ONE : RAW), width: 1 })) : [];
   if (!isBanded(panel)) return { lines: [...own, ...raw], bands: [] };
-  const hasBand = panel.series.map(({ group }) => isLoud(styles.get(group)));
-  const edges = [...own, ...own].map((line, i) => ({ ...line, show: hasBand[i % count] ?? true, stroke: line.ink(EDGE), width: 1, dash: [], points: { show: false } }));
+  const edges = [...own, ...own].map((line) => ({ ...line, stroke: line.ink(EDGE), width: 1, dash: [], points: { show: false } }));
   const low = 1 + count + raw.length;
   const bands = own.map((line, i): uPlot.Band => ({ series: [low + count + i, low + i], fill: line.ink(BAND) }));
-  return { lines: [...own, ...raw, ...edges], bands: bands.filter((_, i) => hasBand[i]) };
+  return { lines: [...own, ...raw, ...edges], bands };
 }
 
 function axesOf({ panel, look, text }: ChartProps): uPlot.Axis[] {
@@ -222,7 +221,7 @@ function cursorOf(panel: Panel, colors: readonly string[], card: string): uPlot.
 function endedBefore(plot: uPlot, { panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>): string[] {
   const { idx, idxs = [] } = plot.cursor;
   const isBefore = (series: number): boolean => idxs[series] == null && Array.prototype.slice.call(plot.data[series], 0, idx ?? 0).some((value) => value != null);
-  const ended = panel.series.flatMap(({ place, group }, at) => (isLoud(styleOf(panel, group)) && isBefore(at + 1) ? (tags[place] ?? []) : []));
+  const ended = panel.series.flatMap(({ place }, at) => (isBefore(at + 1) ? (tags[place] ?? []) : []));
   return ended.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }
 
@@ -253,9 +252,8 @@ function hoverLabel({ panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>, at
   return isBanded(panel) ? label : `${idBeside(label, tags[place])} ${label}`.trim();
 }
 
-// Charts that are narrower have tags at the pointer in place of names, which a table or a key has.
+// Charts that are narrower have tags at the pointer in place of names, which a table or a key has, and shorter tags.
 const NARROW = 480;
-const SHORT: Readonly<Record<string, string>> = { training: 'train', validation: 'val' };
 
 // The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.
 function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly string[], focused: number | undefined): Hover {
@@ -265,7 +263,6 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
   const listed = (value: number | undefined): string => (value === undefined ? '' : text ? text(panel.name, value) : digits(value));
   // Without smoothing the edges of bands would follow the curves.
   const data = (look.smoothing ?? 0) > 0 ? plot.data : plot.data.slice(0, count + 1);
-  const { heads, rows } = hoverTable(data, cursor.idxs ?? [], panel, focused);
   const [left, right] = edgesOf(root.closest('figure'));
   const isNarrow = right - left < NARROW;
   const at = `${look.axis} ${onAxis(look.axis, x)}`;
@@ -274,12 +271,11 @@ function valuesAt(plot: uPlot, x: number, props: ChartProps, colors: readonly st
     title: isNarrow ? at : `${panel.title ?? panel.name} · ${at}`,
     ended: endedBefore(plot, props),
     gray: isBanded(panel) ? 0 : new Set(panel.behind?.map(({ trial }) => trial)).size,
-    heads: isNarrow ? heads.map((head) => SHORT[head] ?? head) : heads,
-    rows: rows.map((row) => ({
+    rows: hoverRows(data, cursor.idxs ?? [], panel, focused).map((row) => ({
       label: hoverLabel(props, row.at, row.label, isNarrow),
       color: colors[row.at] ?? '',
       isFocused: row.isFocused,
-      values: row.values.map(listed),
+      value: listed(row.value),
       raw: listed(row.raw),
     })),
   };
@@ -372,7 +368,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
   const colors = colorsOf(props);
   const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
   const count = panel.series.length;
-  const ends = shortTags(tags);
+  const ends = shortTags(tags, width < NARROW ? FEW_CHARACTERS : undefined);
   const tagRoom = roomFor(ends);
   const { lines, bands } = linesOf(props, colors, card);
   return {
@@ -394,7 +390,7 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
       drawAxes: [
         (plot) => {
           drawCut(plot, ranges(), plain);
-          drawBehind(plot, panel, ranges().pale, props.colors ?? [], plain);
+          drawBehind(plot, ranges().pale, props.colors ?? [], plain);
         },
       ],
       draw: [

@@ -155,6 +155,24 @@ function groupRank(group: string): number {
   return at < 0 ? GROUP_ORDER.length : at;
 }
 
+// Counters that libraries report along with metrics. They serve as axes and are not drawn.
+export const COUNTERS: readonly string[] = ['batches', 'epochs', 'epoch'];
+
+// Groups by names of panels.
+export type Leads = ReadonlyMap<string, string>;
+
+// The group of each metric that has the panel with its name where groups have panels of their own: validation, which is
+// compared, or else the first one.
+export function leadsOf(metrics: readonly MetricSeries[]): Leads {
+  const rank = (group: string | undefined): number => (group === 'validation' ? -1 : groupRank(group ?? ''));
+  const leads = new Map<string, string>();
+  for (const { group, name } of metrics) {
+    const panel = panelName(group, name);
+    if (!COUNTERS.includes(panel) && (!leads.has(panel) || rank(group) < rank(leads.get(panel)))) leads.set(panel, group);
+  }
+  return leads;
+}
+
 function label(source: Source, group: string, name: string, panel: string): string {
   const own = panel === name ? group : `${group} (${name})`;
   return source.name === undefined ? own : `${source.name} · ${own}`;
@@ -169,8 +187,8 @@ function inOrder(one: Series): Series {
 }
 
 // Panels in alphabetical order. Within a panel, trials by length, so that a short curve lies over a long one, then in
-// the given order; training, validation, other groups.
-export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
+// the given order; training, validation, other groups. With `leads` other groups than these have panels of their own, "training loss".
+export function toPanels(sources: Source[], axis: Axis = 'batches', leads?: Leads): Panel[] {
   const panels = new Map<string, Series[]>();
   for (const [place, source] of sources.entries()) {
     for (const metric of source.metrics) {
@@ -180,8 +198,9 @@ export function toPanels(sources: Source[], axis: Axis = 'batches'): Panel[] {
       const kept = steps.map((_, i) => i).filter((i) => x[i] !== undefined);
       if (kept.length === 0) continue;
       const panel = panelName(metric.group, metric.name);
-      const own = panels.get(panel) ?? [];
-      panels.set(panel, own);
+      const title = metric.group === (leads?.get(panel) ?? metric.group) ? panel : `${metric.group} ${panel}`;
+      const own = panels.get(title) ?? [];
+      panels.set(title, own);
       own.push({
         label: label(source, metric.group, metric.name, panel),
         group: metric.group,

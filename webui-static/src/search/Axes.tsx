@@ -137,11 +137,14 @@ export function LengthAxes({ lane, unit, scale, values, width, height }: AxesPro
 
 const TIME = 'time since the training began';
 
-// The metric over the time.
-export const MetricAxes = ({ latest, values, width, height }: AxesProps) => (
+// The metric of this name over the time.
+export const MetricAxes = ({ name, latest, values, width, height }: AxesProps & { name: string }) => (
   <>
     {values && <Values values={values} width={width} height={height} />}
     <Times latest={latest} width={width} height={height} />
+    <text x={0} y={12} class="axis-name">
+      {name}
+    </text>
     <NameBelow text={TIME} width={width} height={height} />
   </>
 );

@@ -182,7 +182,7 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
       </figcaption>
       <div ref={host}>
         <svg viewBox={`0 0 ${width} ${height}`} role="presentation">
-          {over === 'time' ? <TimeAxes {...axes} /> : over === 'metric' ? <MetricAxes {...axes} /> : <LengthAxes {...axes} />}
+          {over === 'time' ? <TimeAxes {...axes} /> : over === 'metric' ? <MetricAxes {...axes} name={metricName} /> : <LengthAxes {...axes} />}
           {isCropped && (
             <>
               <clipPath id="in-sight">
