@@ -470,6 +470,8 @@ int train(const std::string& backend, const std::string& mode, int victim) {
   DistributedContext distributed(rank_info_from_environment(), 60);
   Suite suite{distributed, backend};
   if (mode == "die") return die(suite, victim);
+  // Raised by a write to the connection of a dead rank, unless the ring learned of its end before.
+  if (mode == "pipe") return std::raise(SIGPIPE);
   if (mode == "count") return count(suite);
   if (mode == "killed") return suite.rank == victim ? count_until_hang(suite) : count(suite);
   if (mode == "mismatch") return mismatch(suite), 0;

@@ -61,6 +61,12 @@ TEST_CASE("a killed rank ends the others with an error that names it") {
   }
 }
 
+#ifdef DET_HAS_GLOO
+TEST_CASE("a broken connection of Gloo is an error, not the signal that ends a process") {
+  for (const auto& end : testing::run_ranks(2, {DDP_RANK, "gloo", "pipe"})) CHECK(end.status.ok());
+}
+#endif
+
 /// Sets the answers of the stand-in of NCCL for the ranks that are started while it exists.
 class NcclScript {
  public:

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -243,6 +244,16 @@ class Exchange final : public gloo::rendezvous::Store {
   std::map<std::string, std::vector<char>> values_;
 };
 
+/// Lets writes to a dead rank's connection fail instead of ending this process before it can name that rank:
+/// Gloo writes without MSG_NOSIGNAL, also on its own thread. A handler of the user's stays.
+void ignore_broken_pipes() {
+  struct sigaction current {};
+  if (::sigaction(SIGPIPE, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
+      current.sa_handler == SIG_DFL) {
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
 /// Connects all ranks. Newer versions of Gloo share the store, older ones take a reference.
 template <typename Context, typename Device>
 void connect(Context& context, const std::shared_ptr<Exchange>& exchange, Device& device) {
@@ -256,6 +267,7 @@ void connect(Context& context, const std::shared_ptr<Exchange>& exchange, Device
 
 std::unique_ptr<Transport> make_gloo_transport(DistributedContext& distributed) {
   try {
+    ignore_broken_pipes();
     auto device = device_for(distributed);
     std::array<std::shared_ptr<gloo::Context>, 2> contexts;
     // One full mesh per direction, see Ring.
