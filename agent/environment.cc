@@ -133,6 +133,8 @@ std::vector<std::string> task_environment(const v1::StartAllocation& order, cons
   variables.try_emplace("PYTHONUNBUFFERED", "1");
   const std::string threads = std::to_string(thread_count(order, around));
   variables["OMP_NUM_THREADS"] = threads;
+  // Tells this default from a number that the user chose.
+  if (!order.environment().contains("OMP_NUM_THREADS")) variables["DET_DEFAULT_THREADS"] = threads;
   variables["OPENBLAS_NUM_THREADS"] = threads;
   variables["CUDA_VISIBLE_DEVICES"] = visible_cuda(order, around);
 

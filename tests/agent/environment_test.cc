@@ -101,6 +101,7 @@ TEST_CASE("Python output is unbuffered unless the user overrides PYTHONUNBUFFERE
 
 TEST_CASE("thread counts follow the task's share of the cores", "[environment]") {
   CHECK(variables(order(), around("CPU", 1))["OMP_NUM_THREADS"] == "8");
+  CHECK(variables(order(), around("CPU", 1))["DET_DEFAULT_THREADS"] == "8");
   CHECK(variables(order(), around("CPU", 2))["OPENBLAS_NUM_THREADS"] == "4");
   CHECK(variables(order(), around("CPU", 100))["OMP_NUM_THREADS"] == "1");
   CHECK(variables(order(), around("ARTIFICIAL", 2))["OMP_NUM_THREADS"] == "1");
@@ -151,6 +152,7 @@ TEST_CASE("the user's variables override the agent's, except DET_*", "[environme
   std::vector<std::string> refused;
   auto found = variables(with, around("CPU", 2), &refused);
   CHECK(found["OMP_NUM_THREADS"] == "3");
+  CHECK(found.count("DET_DEFAULT_THREADS") == 0);
   CHECK(found["ODD"] == "a=b\r\n;$(x)");
   CHECK(found["DET_MASTER"] == "http://h:1");
   CHECK(refused.size() == 2);

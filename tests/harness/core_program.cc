@@ -70,7 +70,7 @@ void act(det::CoreContext& core, const std::string& scenario, const std::string&
     while (!core.preempt().should_preempt()) {
     }
     std::cout << "preempted" << std::endl;
-  } else if (scenario == "upload") {
+  } else if (scenario == "upload" || scenario == "upload-uncaught") {
     upload(core, argument);
   } else if (scenario == "chief-alone") {
     core.checkpoint().upload("", {{"steps_completed", 1}});
@@ -82,14 +82,16 @@ void act(det::CoreContext& core, const std::string& scenario, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string scenario = argc > 1 ? argv[1] : "";
   try {
     const std::string storage = argc > 2 ? argv[2] : "";
     const bool is_config = storage.ends_with(".yaml");
     det::CoreContext core =
         is_config ? det::init_core({.config_file = storage}) : det::init_core({.checkpoint_dir = storage});
-    act(core, argc > 1 ? argv[1] : "", argc > 3 ? argv[3] : "");
+    act(core, scenario, argc > 3 ? argv[3] : "");
     return 0;
   } catch (const std::exception& error) {
+    if (scenario.ends_with("-uncaught")) throw;
     std::cout << "error: " << error.what() << std::endl;
     return 3;
   }

@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/base/exit_codes.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/process.h"
 #include "common/base/text.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
+#include "small_disk.h"
 #include "tests/storage/store.h"
 
 namespace det {
@@ -119,6 +121,20 @@ TEST_CASE("ranks that upload the same directory store it once, and a rank may up
   CHECK(verify_checkpoint(directory));
   CHECK(read_file(directory + "/deep/weights").value() == "abc");
   CHECK(path_exists(source.path() + "/deep/weights"));
+}
+
+TEST_CASE("a full disk ends every rank of a sharded upload with the exit code of full storages") {
+  const auto storage = TemporaryDirectory::create().value(), source = TemporaryDirectory::create().value();
+  REQUIRE(write_file_atomic(source.path() + "/weights", std::string(1 << 20, 'x')));
+  const testing::SmallDisk disk(storage.path());
+  if (!disk.mounted()) {
+    WARN("no file system can be mounted here");
+    return;
+  }
+  const Ended ended = launch("upload-uncaught", storage.path(), 2, source.path());
+  CAPTURE(ended.lines);
+  for (const char* rank : {"[rank=0] ", "[rank=1] "})
+    CHECK(ended.lines.contains(rank + ("code " + std::to_string(kExitStorageFull))));
 }
 
 TEST_CASE("without shard only the chief may save, and other ranks get an error") {

@@ -10,9 +10,11 @@
 
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/client/trial_info.h"
 #include "harness/src/core_api/core_state.h"
+#include "small_disk.h"
 
 namespace det {
 namespace {
@@ -58,6 +60,20 @@ using Catch::Matchers::Message;
 
 // The earlier names in det::core remain for one release.
 static_assert(std::is_same_v<core::Context, CoreContext> && std::is_same_v<core::Options, CoreOptions>);
+
+TEST_CASE("a disk that is full is told apart from other failures of an upload") {
+  const auto files = TemporaryDirectory::create().value();
+  put(files.path() + "/weights", std::string(1 << 20, 'x'));
+  Core core;
+  const testing::SmallDisk disk(core.storage.path());
+  if (!disk.mounted()) {
+    WARN("no file system can be mounted here");
+    return;
+  }
+  auto& checkpoint = core.context.checkpoint();
+  CHECK_THROWS_AS(checkpoint.upload(files.path(), {{"steps_completed", 1}}), StorageFull);
+  CHECK(std::filesystem::is_empty(core.storage.path()));
+}
 
 TEST_CASE("metrics are reported unchanged, including NaN and infinities") {
   Core core;

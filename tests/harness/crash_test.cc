@@ -152,6 +152,25 @@ TEST_CASE("with stacks, operators of a trace name the lines of the program that 
   }
 }
 
+TEST_CASE("a metric of the searcher that a validation lacks costs no batch, on any number of processes") {
+  const std::string processes = GENERATE("1", "2");
+  const auto storage = TemporaryDirectory::create().value();
+  const ProcessOptions options{
+      .argv = {DET_LAUNCH, "--nproc-per-node", processes, "--", DET_FAILING_TRIAL, storage.path(), "metric"},
+      .env = environment_with({"OMP_NUM_THREADS=1"}),
+      .cwd = ""};
+  const ProcessResult result = run_process(options, {.timeout = std::chrono::seconds(60)}).value();
+  CAPTURE(processes, result.err);
+  CHECK_FALSE(result.ok());
+  CHECK_THAT(result.err, Catch::Contains("searcher.metric is \"acuracy\", but the numbers of validation are: "
+                                         "accuracy; did you mean"));
+  std::vector<std::string> saved;
+  for (const auto& entry : std::filesystem::directory_iterator(storage.path()))
+    if (const auto text = read_file(entry.path().string() + "/metadata.json")) saved.push_back(*text);
+  REQUIRE(saved.size() == 1);
+  CHECK_THAT(saved.front(), Catch::Contains("\"steps_completed\": 2"));
+}
+
 TEST_CASE("a forked child that exits does not end the training") {
   const ProcessResult result = run_failing("fork");
   INFO(result.err);

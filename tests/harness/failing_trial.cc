@@ -1,5 +1,6 @@
 // Program for crash_test: failing_trial STORAGE HOW. Trains a small network and fails in batch 3 in the way
-// HOW, or earlier; with "stack" it writes a trace of batch 0 and does not fail.
+// HOW, or earlier; with "stack" it writes a trace of batch 0 and does not fail. With "metric" the validation
+// after batch 2 lacks the metric of the searcher.
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +13,8 @@
 #include "harness/src/base/storage_full.h"
 
 namespace {
+
+using det::Json;
 
 volatile int zero = 0;
 
@@ -66,6 +69,10 @@ class FailingTrial final : public det::testing::SmallTrial {
     if (how_ != "read" && how_ != "missing") return SmallTrial::build_training_data_loader();
     return {BrokenDataset(how_ == "read"), {.batch_size = 4, .num_workers = 2}};
   }
+  std::optional<det::Metrics> evaluate_full_dataset(const det::DataLoader&) override {
+    if (how_ != "metric") return std::nullopt;
+    return det::Metrics{{"accuracy", 0.5}};
+  }
   det::Metrics evaluate_batch(det::Batch& batch) override {
     if (how_ == "evaluate") throw std::runtime_error("no such class");
     return SmallTrial::evaluate_batch(batch);
@@ -106,7 +113,12 @@ int main(int, char** argv) {
         det::testing::Record record;
         FailingTrial trial(context, record, argv[2]);
         const bool checked = std::string(argv[2]) != "evaluate";
-        det::Trainer(trial, context).fit({.max_length = det::Batches(5), .sanity_batches = checked ? 2 : 0});
+        det::Trainer(trial, context)
+            .fit({.max_length = det::Batches(5),
+                  .validation_period = det::Batches(2),
+                  .sanity_batches = checked ? 2 : 0});
       },
-      {.checkpoint_dir = argv[1]});
+      {.exp_conf =
+           std::string(argv[2]) == "metric" ? Json{{"searcher", {{"metric", "acuracy"}}}} : Json::object(),
+       .checkpoint_dir = argv[1]});
 }

@@ -97,6 +97,40 @@ TEST_CASE("every hook is called in order") {
         Words{"startup 6 from a checkpoint", "load", "state 12", "training start"});
 }
 
+/// Draws random numbers in the hooks of checkpoints, in numbers that differ between calls.
+class DrawInCheckpoints final : public Callback {
+ public:
+  void on_checkpoint_save_start(Json&) override { draw(); }
+  void on_checkpoint_write_end(const std::string&) override { draw(); }
+  void on_checkpoint_upload_end(const std::string&) override { draw(); }
+  Json state_dict() const override { return draw(), Json::object(); }
+
+ private:
+  void draw() const { (void)torch::rand({++calls_}); }
+  mutable int64_t calls_ = 0;
+};
+
+TEST_CASE("random numbers that hooks of checkpoints draw do not change training") {
+  std::vector<torch::Tensor> weights[2];
+  for (const bool draws : {false, true}) {
+    struct Trial : SmallTrial {
+      using SmallTrial::SmallTrial;
+      Callbacks build_callbacks() override {
+        return draws ? Callbacks{{"draw", std::make_shared<DrawInCheckpoints>()}} : Callbacks{};
+      }
+      bool draws = false;
+    };
+    Folder storage;
+    Record record;
+    TrialContext context(make_state(record, storage));
+    Trial trial(context, record);
+    trial.draws = draws;
+    Trainer(trial, context).fit({.max_length = Batches(12), .checkpoint_period = Batches(2)});
+    weights[draws ? 1 : 0] = copies(trial.model()->parameters());
+  }
+  CHECK(testing::same_bits(weights[0], weights[1]));
+}
+
 TEST_CASE("aggregated batches give the same step as one large batch") {
   const auto train = [](std::int64_t batch_size, std::int64_t frequency, std::int64_t batches) {
     Folder storage;

@@ -73,6 +73,17 @@ TEST_CASE("ranks share the cores unless OMP_NUM_THREADS is set") {
   CHECK_THAT(launch(print, {"OMP_NUM_THREADS=3"}).out, Catch::Contains("[rank=63] 3\n"));
 }
 
+TEST_CASE("a number of threads that nobody chose is marked as a default") {
+  const std::vector<std::string> print{"--nproc-per-node", "64", "sh", "-c",
+                                       "echo $OMP_NUM_THREADS,$DET_DEFAULT_THREADS"};
+  CHECK_THAT(launch(print, {"OMP_NUM_THREADS", "DET_DEFAULT_THREADS"}).out,
+             Catch::Contains("[rank=63] 1,1\n"));
+  CHECK_THAT(launch(print, {"OMP_NUM_THREADS=3", "DET_DEFAULT_THREADS"}).out,
+             Catch::Contains("[rank=63] 3,\n"));
+  CHECK_THAT(launch(print, {"OMP_NUM_THREADS=4", "DET_DEFAULT_THREADS=4"}).out,  // the agent's
+             Catch::Contains("[rank=63] 4,4\n"));
+}
+
 TEST_CASE("ranks of one launch share a secret that differs between launches") {
   const std::vector<std::string> print{"--nproc-per-node=2", "sh", "-c", "echo $DET_LAUNCH_TOKEN"};
   std::set<std::string> tokens;

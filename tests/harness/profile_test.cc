@@ -66,6 +66,7 @@ struct Requests {
   Queue<ProfileProgress> reported{1000};
   std::vector<MediaRecord> media;         ///< those of `sent`, after collect()
   std::vector<ProfileProgress> progress;  ///< those of `reported`, after collect()
+  std::set<std::string> groups;           ///< of the reported metrics
   std::unique_ptr<Client> client;         ///< after training; replies to media use it
   void collect() {
     for (auto& one : sent.pop_batch(100, Duration(0))) media.push_back(std::move(one));
@@ -81,7 +82,9 @@ struct Requests {
 class RequestClient final : public Client {
  public:
   explicit RequestClient(Requests& requests) : requests_(requests) {}
-  void report_metrics(const std::string&, std::int64_t, const Json&) override {}
+  void report_metrics(const std::string& group, std::int64_t, const Json&) override {
+    requests_.groups.insert(group);
+  }
   void report_progress(double, std::int64_t) override {}
   void report_checkpoint(const CheckpointRecord&) override {}
   void report_media(const MediaRecord& record) override { (void)requests_.sent.push(MediaRecord(record)); }
@@ -145,7 +148,8 @@ void train(Requests& requests, std::int64_t at, std::int64_t batches, bool profi
   state->run.client = std::make_unique<RequestClient>(requests);
   TrialContext context(std::move(state));
   RequestingTrial trial(context, record, requests, at, batches);
-  (void)Trainer(trial, context).fit({.max_length = Batches(10), .profiling_enabled = profiling});
+  (void)Trainer(trial, context)
+      .fit({.max_length = Batches(10), .reporting_period = Batches(2), .profiling_enabled = profiling});
   requests.client = std::move(context.state().run.client);
 }
 
@@ -166,6 +170,7 @@ TEST_CASE("the batches after a request are recorded with their phases") {
   for (const std::string& name : expected) CHECK(names.contains(name));
   CHECK_FALSE(names.contains("batch 3"));
   CHECK_FALSE(names.contains("batch 8"));
+  CHECK(requests.groups.contains("timing") == profiling);
 }
 
 TEST_CASE("a request ends with the reply to its file, and requests after training are refused") {

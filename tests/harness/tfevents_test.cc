@@ -2,16 +2,19 @@
 #include "harness/src/observability/tfevents.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <limits>
 
 #include "common/base/files.h"
 #include "common/base/process.h"
+#include "det/tensorboard.h"
 
 namespace det {
 namespace {
@@ -113,6 +116,41 @@ TEST_CASE("many scalars reach the file without a flush, and the rest when the wr
   const std::string events = read_events(path);
   CHECK(std::count(events.begin(), events.end(), '\n') == 2001);
   CHECK_THAT(events, Catch::EndsWith("loss 1999 1999.0\n"));
+}
+
+/// Files of at most `bytes` bytes, in place of a full disk.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileLimit() { (void)::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("a file that cannot be written costs the scalars, not the training") {
+  const auto directory = TemporaryDirectory::create().value();
+  TensorBoard nowhere("/dev/null/tensorboard"), full(directory.path());
+  full.add_scalar("loss", 1, 1);
+  full.flush();
+  std::string path;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) path = entry.path();
+  {
+    const FileLimit limit(100);  // reached within the second point
+    for (TensorBoard* board : {&nowhere, &full}) {
+      for (int i = 0; i < 5000; ++i) board->add_scalar("loss", i, i);
+      board->flush();
+    }
+  }
+  const std::string before = read_file(path).value();
+  full.add_scalar("loss", 2, 2);
+  full.flush();
+  CHECK(read_file(path).value() == before);  // no record after a torn one
 }
 
 TEST_CASE("two writers of one process never share a file") {

@@ -26,13 +26,19 @@ struct Training {
   int ranks = 4, zero = 1;
   std::string optimizer = "AdamW";
   int batches = 12, width = 24;
+  bool replaces = false;  ///< the parameters get other memory in batch 5
+  std::string limited;    ///< the rank that cannot write files; "" for none
 
   ProcessResult start() const {
-    const ProcessOptions options{
-        .argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(ranks), "--", DET_ZERO_TRIAL, storage,
-                 std::to_string(zero), optimizer, std::to_string(batches), std::to_string(width)},
-        .env = environment_with({"OMP_NUM_THREADS=1"}),
-        .cwd = ""};
+    std::vector<std::string> argv{DET_LAUNCH, "--nproc-per-node", std::to_string(ranks), "--"};
+    if (!limited.empty()) {
+      const std::string limit = "[ $RANK = " + limited + " ] && trap '' XFSZ && ulimit -f 0; exec \"$@\"";
+      argv.insert(argv.end(), {"sh", "-c", limit, "sh"});
+    }
+    argv.insert(argv.end(), {DET_ZERO_TRIAL, storage, std::to_string(zero), optimizer,
+                             std::to_string(batches), std::to_string(width)});
+    if (replaces) argv.insert(argv.end(), {"4", "replace"});
+    const ProcessOptions options{.argv = argv, .env = environment_with({"OMP_NUM_THREADS=1"}), .cwd = ""};
     return run_process(options, {.timeout = std::chrono::seconds(120)}).value();
   }
   Result run() const {
@@ -134,6 +140,20 @@ TEST_CASE("a checkpoint with whole state loads into ranks with divided state") {
   const Result expected = Training{.storage = one.path(), .zero = 0}.run();
   (void)Training{.storage = two.path(), .zero = 0, .batches = 8}.run();
   CHECK(Training{.storage = two.path(), .zero = 1}.run().weights == expected.weights);
+}
+
+TEST_CASE("parameters that get other memory go on being trained") {
+  const auto one = TemporaryDirectory::create().value(), two = TemporaryDirectory::create().value();
+  const Result expected = Training{.storage = one.path(), .replaces = false}.run();
+  CHECK(Training{.storage = two.path(), .replaces = true}.run().weights == expected.weights);
+}
+
+TEST_CASE("a rank that cannot write its part ends the training soon, with the reason") {
+  const auto storage = TemporaryDirectory::create().value();
+  const ProcessResult ended = Training{.storage = storage.path(), .limited = "1"}.start();
+  CHECK_FALSE(ended.timed_out);
+  CHECK_FALSE(ended.ok());
+  CHECK_THAT(ended.err, Catch::Contains("optimizer_state_1_of_4.pth: File too large"));
 }
 
 TEST_CASE("an optimizer whose step reads several elements is refused with the reason") {

@@ -1,6 +1,7 @@
-// Program for zero_test: zero_trial STORAGE ZERO OPTIMIZER BATCHES WIDTH [EVERY], as one of RANK/WORLD_SIZE
-// processes. Trains a network, one layer of which is frozen at first, from the latest checkpoint of STORAGE;
-// saves every 4 batches. Every rank prints the SHA-256 of all weights, the bytes of its optimizer state, and
+// Program for zero_test: zero_trial STORAGE ZERO OPTIMIZER BATCHES WIDTH [EVERY [replace]], as one of
+// RANK/WORLD_SIZE processes. Trains a network, one layer of which is frozen at first, from the latest
+// checkpoint of STORAGE; saves every 4 batches. With `replace`, its parameters get other memory on the way.
+// Every rank prints the SHA-256 of all weights, the bytes of its optimizer state, and
 // the microseconds of a batch.
 #include <iostream>
 
@@ -65,6 +66,8 @@ class ZeroTrial : public det::Trial {
   det::Metrics train_batch(det::Batch& batch, int64_t, int64_t batch_idx) override {
     if (batch_idx == 8) start_ = det::mono_now();
     model_->parameters().front().set_requires_grad(batch_idx >= 2);
+    if (batch_idx == 5 && context_.get_hparam<bool>("replace"))
+      for (torch::Tensor& parameter : model_->parameters()) parameter.set_data(parameter.detach().clone());
     const auto [data, target] = batch.unpack<2>();
     const torch::Tensor loss = torch::cross_entropy_loss(model_->forward(data), target);
     context_.backward(loss);
@@ -121,7 +124,10 @@ int main(int argc, char** argv) {
                   << std::flush;
       },
       {.exp_conf = Json{{"optimizations", {{"zero", std::stoi(words[1])}}}},
-       .hparams = Json{{"global_batch_size", 16}, {"optimizer", words[2]}, {"width", std::stoi(words[4])}},
+       .hparams = Json{{"global_batch_size", 16},
+                       {"optimizer", words[2]},
+                       {"width", std::stoi(words[4])},
+                       {"replace", words.size() > 6}},
        .checkpoint_dir = words[0],
        .enable_tensorboard_logging = false});
 }

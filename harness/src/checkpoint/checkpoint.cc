@@ -157,7 +157,8 @@ pickle::Value read_state(const std::string& directory) {
   return state;
 }
 
-TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory) {
+TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory,
+                           bool same_numbers) {
   const pickle::Value content = read_state(directory);
   TrialState state;
   // Without trial_state.json the checkpoint is foreign: its counters are not used.
@@ -173,7 +174,11 @@ TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const st
   // After all files have been read, and before any state changes.
   for (const auto& [name, callback] : wrapped.callbacks) callback->on_checkpoint_load_start(directory);
   about(directory, [&] {
-    if (state.same_trial) return apply_state(run, wrapped, content, true, state.progress.steps_completed);
+    if (state.same_trial) {
+      apply_state(wrapped, content);
+      return apply_generators(run.device, run.info.seed, same_numbers ? 0 : run.distributed->rank(), content,
+                              state.progress.steps_completed);
+    }
     // The hyperparameters of this trial determine its learning rates, schedules and callbacks.
     apply_wrapped_models(wrapped, content);
     if (is_foreign) apply_optimizers(wrapped, content, /*with_options=*/false);

@@ -74,9 +74,10 @@ std::int64_t checkpoint_steps(const TrialInfo& info, const std::string& director
 /// Verifies and reads a checkpoint, calls on_checkpoint_load_start, then applies its state: all of it for the
 /// same trial, the models for another one. Every rank must call it. A checkpoint of Determined AI's Python
 /// library has no readable counters, so it starts a new trial with its weights and the state of its
-/// optimizers, without their options. Throws std::runtime_error naming the directory and the object that does
-/// not fit.
-TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory);
+/// optimizers, without their options. With `same_numbers` all ranks continue with the random numbers of rank
+/// 0. Throws std::runtime_error naming the directory and the object that does not fit.
+TrialState load_checkpoint(const RunInfo& run, WrappedObjects& wrapped, const std::string& directory,
+                           bool same_numbers = false);
 
 /// Copies the models of a checkpoint into the wrapped models, which must be equal in number. Throws
 /// std::runtime_error.

@@ -166,6 +166,23 @@ Result<UniqueFd> lock_directory(const std::string& path) {
 
 }  // namespace
 
+Status copy_file(const std::string& from, const std::string& to) {
+  UniqueFd source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!source || ::fstat(source.get(), &status) != 0) return fail_errno(from);
+  UniqueFd target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, status.st_mode & 0777));
+  if (!target) return fail_errno(to);
+  std::string buffer(1 << 20, '\0');
+  for (;;) {
+    const ssize_t got = ::read(source.get(), buffer.data(), buffer.size());
+    if (got == 0) return {};
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(from);
+    const Status wrote = write_all(target.get(), {buffer.data(), static_cast<std::size_t>(got)});
+    if (!wrote) return fail(wrote.error().code, to + ": " + wrote.error().message);
+  }
+}
+
 Result<UniqueFd> make_locked_directory(const std::string& path) {
   for (int attempt = 0;; ++attempt) {
     TRY(make_directories(path));
@@ -219,13 +236,11 @@ Status CheckpointWriter::copy(const std::string& directory, const std::vector<st
   for (const std::string& file : files) {
     beat();
     const fs::path target = fs::path(partial_) / path / file;
-    std::error_code error;
-    fs::create_directories(target.parent_path(), error);
-    if (!error) fs::copy_file(fs::path(directory) / file, target, error);
+    TRY(make_directories(target.parent_path().string()));
+    const Status copied = copy_file(directory + "/" + file, target.string());
     // A file that vanished since it was listed is left out.
-    if (error && error != std::errc::no_such_file_or_directory) {
-      return fail(Code::kUnavailable, "copying " + file + " into the checkpoint: " + error.message());
-    }
+    if (!copied && copied.error().code != Code::kNotFound)
+      return fail(copied.error().code, "copying into the checkpoint: " + copied.error().message);
   }
   return {};
 }

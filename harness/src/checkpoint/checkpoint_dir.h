@@ -99,6 +99,10 @@ Result<Json> digest_entry(const std::string& path);
 /// and everything below `except`. Selects the files of a model directory that checkpoints keep.
 std::vector<std::string> list_files(const std::string& directory, const std::string& except);
 
+/// Copies a regular file with its permissions, over an existing one. Errors: kNotFound (`from` is missing),
+/// kResourceExhausted when the disk is full, which std::filesystem::copy_file() does not tell from others.
+Status copy_file(const std::string& from, const std::string& to);
+
 /// Creates the directory and locks it until the result is closed, so that remove_dead_partials() keeps it.
 /// Without support for locks in the file system it is not locked.
 Result<UniqueFd> make_locked_directory(const std::string& path);

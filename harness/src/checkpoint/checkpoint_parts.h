@@ -28,6 +28,8 @@ class PartWriter {
   /// Copies the state and starts writing it for the checkpoint `uuid`. Call wait() before. Throws
   /// std::runtime_error when the state cannot be saved.
   void save(const std::string& uuid);
+  /// True when the write in progress has failed: wait() returns at once.
+  bool failed() const { return under_way_ && failed_; }
   /// Waits for the write in progress, if any, and returns its result.
   Status wait();
   /// Waits for the files of all ranks in `directory`. Errors: that of this rank's write; a rank is gone, or

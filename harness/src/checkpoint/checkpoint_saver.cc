@@ -20,6 +20,7 @@
 #include "harness/src/base/storage_full.h"
 #include "harness/src/checkpoint/checkpoint_dir.h"
 #include "harness/src/checkpoint/checkpoint_parts.h"
+#include "harness/src/checkpoint/generators.h"
 #include "harness/src/checkpoint/snapshot.h"
 #include "harness/src/checkpoint/state.h"
 
@@ -130,6 +131,8 @@ class CheckpointSaver::Impl {
   std::string save(const TrialState& state) {
     // There is one snapshot buffer, so a previous save must be finished before it is overwritten.
     wait();
+    // The chief alone runs the hooks below, after its generators have been saved.
+    const GeneratorGuard unchanged(run_.device);
     const std::vector<std::string> generators = exchange();
     if (parts_.active()) parts_.save(uuid_);
     if (!thread_.joinable()) return uuid_;
@@ -155,6 +158,8 @@ class CheckpointSaver::Impl {
 
   std::vector<CheckpointRecord> finished() {
     if (news_count_.load(std::memory_order_acquire) > 0) take_news();
+    // The chief waits for the parts of all ranks: one that cannot write its part ends, which the chief sees.
+    if (!thread_.joinable() && parts_.failed()) wait();
     std::vector<CheckpointRecord> records;
     while (!told_.empty()) {
       if (told_.front().kind == News::Kind::kFailed && !records.empty()) break;  // reported by the next call
@@ -201,6 +206,7 @@ class CheckpointSaver::Impl {
     if (news->kind == News::Kind::kWritten) {
       try {
         // User code runs here, on the training thread, between writing and committing.
+        const GeneratorGuard unchanged(run_.device);
         for (const auto& [name, callback] : wrapped_.callbacks)
           callback->on_checkpoint_write_end(news->directory);
       } catch (...) {

@@ -1,18 +1,17 @@
 #include "harness/src/checkpoint/state.h"
 
-#include <ATen/Context.h>
 #include <torch/cuda.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
 #include "common/base/random.h"
 #include "harness/src/base/torch_compat.h"
+#include "harness/src/checkpoint/generators.h"
 
 namespace det {
 namespace {
@@ -46,18 +45,6 @@ void copy_tensor(const Unwrapped& saved, const std::string& owner, const std::st
            compat::shape_text(target));
   }
   target.copy_(tensor);
-}
-
-/// The state of the default generator of `device`.
-torch::Tensor generator_state(const torch::Device& device) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-void set_generator_state(const torch::Device& device, const torch::Tensor& state) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  std::lock_guard lock(generator.mutex());
-  generator.set_state(state.clone());
 }
 
 /// Reverses generator_bytes(): {"cpu_rng_state": …, "gpu_rng_state": …}.
@@ -264,8 +251,7 @@ void apply_optimizers(WrappedObjects& wrapped, const Value& state, bool with_opt
   }
 }
 
-void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state, bool with_generators,
-                 std::int64_t steps_completed) {
+void apply_state(WrappedObjects& wrapped, const Value& state) {
   const Dict& dict = expect<Dict>(state, "the state");
   apply_wrapped_models(wrapped, state);
   apply_optimizers(wrapped, state, /*with_options=*/true);
@@ -275,8 +261,6 @@ void apply_state(const RunInfo& run, WrappedObjects& wrapped, const Value& state
   if (scaler != nullptr && wrapped.scaler != nullptr) {
     wrapped.scaler->load_state_dict(pickle::from_value(*scaler, "scaler_state_dict"));
   }
-  if (!with_generators) return;
-  apply_generators(run.device, run.info.seed, run.distributed->rank(), state, steps_completed);
 }
 
 }  // namespace det

@@ -23,16 +23,15 @@ std::string generator_bytes(const torch::Device& device);
 /// tensors are those in use, not copies.
 pickle::Value collect_state(const WrappedObjects& wrapped, const std::vector<std::string>& generators);
 
-/// Restores the generators saved by rank `rank`. A rank without saved generators (the checkpoint was written
-/// by fewer ranks) is seeded from (trial seed, rank, `steps_completed`).
+/// Restores the random number generators saved by rank `rank`. A rank without saved generators (the
+/// checkpoint was written by fewer ranks) is seeded from (trial seed, rank, `steps_completed`).
 void apply_generators(const torch::Device& device, std::int64_t trial_seed, int rank,
                       const pickle::Value& state, std::int64_t steps_completed);
 
-/// Restores a state written by collect_state() or by Python; `with_generators` includes apply_generators().
-/// Throws std::runtime_error naming the entry that is missing, unexpected or of another shape. The objects
-/// may be partially changed then.
-void apply_state(const RunInfo& run, WrappedObjects& wrapped, const pickle::Value& state,
-                 bool with_generators, std::int64_t steps_completed);
+/// Restores a state written by collect_state() or by Python, without the generators. Throws
+/// std::runtime_error naming the entry that is missing, unexpected or of another shape. The objects may be
+/// partially changed then.
+void apply_state(WrappedObjects& wrapped, const pickle::Value& state);
 
 /// Restores the wrapped models, which must be equal in number. Throws as apply_state() does.
 void apply_wrapped_models(WrappedObjects& wrapped, const pickle::Value& state);

@@ -28,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kNotSaved[] = "the checkpoint was not saved";
 constexpr char kManifestFile[] = "manifest.json", kMetadataFile[] = "metadata.json";
 // Limits of the master for a checkpoint's record.
 constexpr std::size_t kMaxMetadata = 1 << 20, kMaxNameBytes = 3 << 20;
@@ -55,9 +56,12 @@ std::string checkpoint_path(const CoreState& state, const std::string& uuid) {
   return state.info.checkpoint_storage + "/" + uuid;
 }
 
-Result<CheckpointWriter> create_writer(const CoreState& state, const std::string& uuid) {
-  return CheckpointWriter::create(state.info.checkpoint_storage, uuid,
-                                  {state.info.cluster_id, state.info.trial_id, state.info.run}, state.bucket);
+CheckpointWriter create_writer(const CoreState& state, const std::string& uuid) {
+  auto writer =
+      CheckpointWriter::create(state.info.checkpoint_storage, uuid,
+                               {state.info.cluster_id, state.info.trial_id, state.info.run}, state.bucket);
+  if (!writer) saved_or_throw(tl::unexpected(writer.error()), kNotSaved);
+  return std::move(*writer);
 }
 
 /// Files below `directory` with their sizes, without the manifest and metadata that every checkpoint has.
@@ -73,14 +77,12 @@ Files files_below(const std::string& directory) {
 }
 
 /// Copies or moves a file, creating directories as necessary.
-void bring(const std::string& from, const std::string& to, const std::string& path, bool move) {
+Status bring(const std::string& from, const std::string& to, const std::string& path, bool move) {
   const fs::path source = fs::path(from) / path, target = fs::path(to) / path;
-  fs::create_directories(target.parent_path());
-  if (move) {
-    fs::rename(source, target);
-  } else {
-    fs::copy_file(source, target, fs::copy_options::overwrite_existing);
-  }
+  TRY(make_directories(target.parent_path().string()));
+  if (!move) return copy_file(source.string(), target.string());
+  if (::rename(source.c_str(), target.c_str()) != 0) return fail_errno(target.string());
+  return {};
 }
 
 /// Last step, on the chief: turns the files in the writer's directory into a checkpoint and reports it.
@@ -92,9 +94,9 @@ StoredCheckpoint commit(CoreState& state, CheckpointWriter& writer, const std::s
   for (const auto& [path, bytes] : files_below(writer.directory())) names += path.size() + 24;
   if (names > kMaxNameBytes)
     throw std::runtime_error("a checkpoint's file names must not take more than 3 MiB together");
-  saved_or_throw(writer.write(kMetadataFile, dump_json(metadata, 2)), "the checkpoint was not saved");
+  saved_or_throw(writer.write(kMetadataFile, dump_json(metadata, 2)), kNotSaved);
   auto resources = writer.commit();
-  if (!resources) saved_or_throw(tl::unexpected(resources.error()), "the checkpoint was not saved");
+  if (!resources) saved_or_throw(tl::unexpected(resources.error()), kNotSaved);
   CheckpointRecord record{.uuid = uuid,
                           .steps_completed = metadata.at("steps_completed").get<std::int64_t>(),
                           .resources = std::move(*resources),
@@ -111,21 +113,15 @@ StoredCheckpoint commit(CoreState& state, CheckpointWriter& writer, const std::s
 class Shards {
  public:
   explicit Shards(CoreState& state) : state_(state), distributed_(*state.distributed) {
-    Json opened = Json::object();
-    if (distributed_.is_chief()) {
+    std::vector<Json> opened;
+    together(nullptr, opened, [&] {
+      if (!distributed_.is_chief()) return Json();
       const std::string uuid = uuid4();
-      auto writer = create_writer(state, uuid);
-      if (writer) {
-        opened = {{"uuid", uuid}, {"directory", writer->directory()}};
-        writer_.emplace(std::move(*writer));
-      } else {
-        opened = {{"error", writer.error().message}};
-      }
-    }
-    opened = distributed_.broadcast(opened);
-    if (opened.contains("error")) throw std::runtime_error(opened["error"].get<std::string>());
-    uuid_ = opened["uuid"].get<std::string>();
-    together_ = opened["directory"].get<std::string>();
+      writer_.emplace(create_writer(state, uuid));
+      return Json{{"uuid", uuid}, {"directory", writer_->directory()}};
+    });
+    uuid_ = opened.front()["uuid"].get<std::string>();
+    together_ = opened.front()["directory"].get<std::string>();
   }
   ~Shards() {
     if (!scratch_.empty()) (void)remove_tree(scratch_);
@@ -171,7 +167,8 @@ class Shards {
         if (ranks.front() == distributed_.rank()) mine.push_back(path);
       }
       if (state_.bucket) return send(mine);
-      for (const std::string& path : mine) bring(directory_, together_, path, move);
+      for (const std::string& path : mine)
+        saved_or_throw(bring(directory_, together_, path, move), kNotSaved);
       return Json();
     });
     for (const Json& sent : brought) {
@@ -191,7 +188,7 @@ class Shards {
  private:
   /// Uploads this rank's files to the bucket. Returns their manifest entries.
   Json send(const std::vector<std::string>& files) const {
-    ok_or_throw(storage::upload_files(*state_.bucket, uuid_, directory_, files));
+    saved_or_throw(storage::upload_files(*state_.bucket, uuid_, directory_, files), kNotSaved);
     Json entries = Json::object();
     for (const std::string& path : files)
       entries[path] = value_or_throw(digest_entry(directory_ + "/" + path));
@@ -202,10 +199,12 @@ class Shards {
   template <typename Do>
   void together(std::exception_ptr failed, std::vector<Json>& out, const Do& act) {
     Json mine;
-    std::string error;
     try {
       if (failed) std::rethrow_exception(failed);
       mine = {{"value", act()}};
+    } catch (const StorageFull& thrown) {
+      failed = std::current_exception();
+      mine = {{"error", thrown.what()}, {"full", true}};
     } catch (const std::exception& thrown) {
       failed = std::current_exception();
       mine = {{"error", thrown.what()}};
@@ -217,7 +216,9 @@ class Shards {
     if (failed) std::rethrow_exception(failed);
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       if (!all[rank].contains("error")) continue;
-      throw std::runtime_error("rank " + std::to_string(rank) + ": " + all[rank]["error"].get<std::string>());
+      const std::string error = "rank " + std::to_string(rank) + ": " + all[rank]["error"].get<std::string>();
+      if (all[rank].contains("full")) throw StorageFull(error);
+      throw std::runtime_error(error);
     }
     for (const Json& rank : all) out.push_back(rank["value"]);
   }
@@ -351,10 +352,10 @@ std::string CheckpointContext::upload(const std::string& directory, const Json& 
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = value_or_throw(create_writer(state_, uuid));
+  CheckpointWriter writer = create_writer(state_, uuid);
   if (!directory.empty()) {
     for (const auto& [path, bytes] : files_below(directory))
-      bring(directory, writer.directory(), path, false);
+      saved_or_throw(bring(directory, writer.directory(), path, false), kNotSaved);
   }
   return commit(state_, writer, uuid, metadata).uuid;
 }
@@ -377,7 +378,7 @@ StoredCheckpoint CheckpointContext::store_path(const Json& metadata,
   }
   check_metadata(metadata, true);
   const std::string uuid = uuid4();
-  CheckpointWriter writer = value_or_throw(create_writer(state_, uuid));
+  CheckpointWriter writer = create_writer(state_, uuid);
   write(writer.directory());
   return commit(state_, writer, uuid, metadata);
 }
@@ -395,9 +396,9 @@ void CheckpointContext::download(const std::string& uuid, const std::string& dir
   on_machine(state_, mode, [&] {
     bring_sound(state_, uuid);
     ok_or_throw(make_directories(directory));
-    for (const auto& [path, bytes] : files_below(source)) bring(source, directory, path, false);
+    for (const auto& [path, bytes] : files_below(source)) ok_or_throw(bring(source, directory, path, false));
     for (const char* own : {kMetadataFile, kManifestFile}) {
-      if (path_exists(source + "/" + own)) bring(source, directory, own, false);
+      if (path_exists(source + "/" + own)) ok_or_throw(bring(source, directory, own, false));
     }
   });
 }

@@ -101,7 +101,8 @@ bool FusedStep::step() {
 void FusedStep::list_slots() {
   slots_.clear();
   for (auto& group : optimizer_->param_groups()) {
-    for (const torch::Tensor& parameter : group.params()) slots_.push_back({parameter.unsafeGetTensorImpl()});
+    for (const torch::Tensor& parameter : group.params())
+      slots_.push_back({parameter.unsafeGetTensorImpl(), compat::state_key(*optimizer_, parameter)});
   }
 }
 
@@ -120,12 +121,16 @@ bool FusedStep::collect() {
 
   jobs_.clear();
   next = 0;
+  // Looked up in each step: callbacks may clear the state or load another one.
+  auto& states = optimizer_->state();
   for (auto& group : optimizer_->param_groups()) {
     for (torch::Tensor& parameter : group.params()) {
-      Slot& slot = slots_[next++];
+      const Slot& slot = slots_[next++];
       const torch::Tensor& gradient = parameter.unsafeGetTensorImpl()->grad();
       if (!gradient.defined()) continue;
-      jobs_.push_back({&parameter, &gradient, &slot, &group.options()});
+      const auto state = states.find(slot.key);
+      jobs_.push_back({&parameter, &gradient, &slot, &group.options(),
+                       state == states.end() ? nullptr : state->second.get()});
       if (!usable(jobs_.back())) return false;
     }
   }
@@ -139,14 +144,8 @@ bool FusedStep::usable(const Job& job) const {
   if (kind_ == Kind::kSgd && static_cast<lib::SGDOptions*>(job.options)->momentum() == 0) {
     return parameter.is_non_overlapping_and_dense();
   }
-  auto*& state = job.slot->state;
-  // The state may have been created by the optimizer's own step.
-  if (state == nullptr) {
-    auto& states = optimizer_->state();
-    const auto found = states.find(compat::state_key(*optimizer_, parameter));
-    if (found == states.end()) return parameter.is_non_overlapping_and_dense();
-    state = found->second.get();
-  }
+  torch::optim::OptimizerParamState* const state = job.state;
+  if (state == nullptr) return parameter.is_non_overlapping_and_dense();
   switch (kind_) {
     case Kind::kSgd:
       return alike_if_defined(parameter, static_cast<lib::SGDParamState*>(state)->momentum_buffer());
@@ -169,20 +168,18 @@ bool FusedStep::usable(const Job& job) const {
 
 template <typename State>
 State& FusedStep::state_of(const Job& job) {
-  if (job.slot->state == nullptr) {
-    auto& state = optimizer_->state()[compat::state_key(*optimizer_, *job.parameter)];
-    state = std::make_unique<State>();
-    job.slot->state = state.get();
-    auto& made = static_cast<State&>(*state);
-    if constexpr (std::is_same_v<State, optim::AdadeltaParamState>) {
-      made.square_avg(zeros_as(*job.parameter));
-      made.acc_delta(zeros_as(*job.parameter));
-    } else if constexpr (!std::is_same_v<State, lib::SGDParamState>) {
-      made.exp_avg(zeros_as(*job.parameter));
-      made.exp_avg_sq(zeros_as(*job.parameter));
-    }
+  if (job.state != nullptr) return static_cast<State&>(*job.state);
+  auto& state = optimizer_->state()[job.slot->key];
+  state = std::make_unique<State>();
+  auto& made = static_cast<State&>(*state);
+  if constexpr (std::is_same_v<State, optim::AdadeltaParamState>) {
+    made.square_avg(zeros_as(*job.parameter));
+    made.acc_delta(zeros_as(*job.parameter));
+  } else if constexpr (!std::is_same_v<State, lib::SGDParamState>) {
+    made.exp_avg(zeros_as(*job.parameter));
+    made.exp_avg_sq(zeros_as(*job.parameter));
   }
-  return static_cast<State&>(*job.slot->state);
+  return made;
 }
 
 void FusedStep::step_sgd(const Job& job) {

@@ -9,6 +9,8 @@
 #include <torch/optim/optimizer.h>
 
 #include <cstddef>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace det {
@@ -28,22 +30,21 @@ class FusedStep {
   /// on the CPU with gradient and state of the same layout. Options are read at every step.
   bool step();
 
-  /// Discards cached pointers. Call it after the optimizer's state was replaced (a restore).
-  void invalidate() { slots_.clear(); }
-
  private:
   enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdadelta };
-  /// A parameter with its cached state: the lookup by name takes microseconds.
+  using States = std::decay_t<decltype(std::declval<torch::optim::Optimizer&>().state())>;
+  /// A parameter with the key of its state: making one takes microseconds.
   struct Slot {
     const c10::TensorImpl* parameter;
-    torch::optim::OptimizerParamState* state = nullptr;
+    States::key_type key;
   };
   /// A parameter with a gradient in this step.
   struct Job {
     torch::Tensor* parameter;
     const torch::Tensor* gradient;
-    Slot* slot;
+    const Slot* slot;
     torch::optim::OptimizerOptions* options;
+    torch::optim::OptimizerParamState* state;  ///< null before the first step
   };
 
   bool collect();

@@ -128,6 +128,7 @@ void ZeroPartition::fill(Lane& lane) {
     torch::Tensor moved = lane.all.as_strided(parameter.sizes(), dense_strides(parameter), offset);
     moved.copy_(parameter);
     parameter.set_data(moved);
+    lane.places.push_back(moved);
     const std::int64_t begin = std::max(first, offset), end = std::min(last, offset + count);
     if (begin < end)
       pieces_.push_back({parameter, lane.all.narrow(0, begin, end - begin), begin - offset, end - begin});
@@ -153,8 +154,27 @@ void ZeroPartition::divide_state() {
   });
 }
 
+/// Moves parameters that a callback gave other memory (set_data, as an exchange of weights does) back into
+/// the common memory.
+void ZeroPartition::bring_back() {
+  for (Lane& lane : lanes_) {
+    for (std::size_t i = 0; i < lane.parameters.size(); ++i) {
+      torch::Tensor &parameter = lane.parameters[i], &place = lane.places[i];
+      if (parameter.data_ptr() == place.data_ptr() && parameter.strides() == place.strides()) continue;
+      if (parameter.scalar_type() != place.scalar_type() || parameter.device() != place.device() ||
+          parameter.sizes() != place.sizes()) {
+        throw std::invalid_argument("optimizations.zero: a parameter of shape " + compat::shape_text(place) +
+                                    " has got another type, device or shape");
+      }
+      place.copy_(parameter);
+      parameter.set_data(place);
+    }
+  }
+}
+
 void ZeroPartition::step(const std::function<void()>& step) {
   at::NoGradGuard no_grad;
+  bring_back();
   for (ZeroPiece& piece : pieces_) {
     const torch::Tensor& gradient = piece.parameter.grad();
     if (!gradient.defined()) continue;

@@ -47,13 +47,15 @@ void check_can_be_partitioned(torch::optim::Optimizer& optimizer);
 class ZeroPartition {
  public:
   /// Moves the parameters into common memory, one tensor for each type and device, of which each rank has an
-  /// equal part, and divides existing state. Values and strides of dense parameters stay. Afterwards nothing
-  /// may give a parameter other memory. The references must outlive this object.
+  /// equal part, and divides existing state. Values and strides of dense parameters stay. The references must
+  /// outlive this object.
   ZeroPartition(torch::optim::Optimizer& optimizer, Communicator& communicator, int rank);
 
   /// Runs `step` on this rank's pieces, then gathers the parameters of all ranks. Between calls the optimizer
-  /// has its own parameters. Their gradients must be equal on all ranks. Collective. Throws what `step` and
-  /// the communicator throw.
+  /// has its own parameters. Their gradients must be equal on all ranks. A parameter that was given other
+  /// memory since the last call returns to the common memory with its new values. Collective. Throws what
+  /// `step` and the communicator throw, and std::invalid_argument when a parameter has another type, device
+  /// or shape.
   void step(const std::function<void()>& step);
 
   /// This rank's piece of a parameter; null when it has none.
@@ -63,12 +65,14 @@ class ZeroPartition {
   /// Parameters of one type and device.
   struct Lane {
     std::vector<torch::Tensor> parameters;
-    torch::Tensor all, own;  ///< memory of all ranks, and the part of this one
+    std::vector<torch::Tensor> places;  ///< of the parameters in `all`
+    torch::Tensor all, own;             ///< memory of all ranks, and the part of this one
   };
 
   void add_lanes();
   void fill(Lane& lane);
   void divide_state();
+  void bring_back();
 
   torch::optim::Optimizer& optimizer_;
   Communicator& communicator_;

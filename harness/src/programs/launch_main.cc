@@ -120,8 +120,10 @@ std::vector<std::string> environment_of(const det::LaunchOptions& options, int l
                                    // A name without "=" removes the variable: rank 0 of this launch listens
                                    // on MASTER_PORT itself.
                                    "TORCHELASTIC_USE_AGENT_STORE"};
-  if (std::getenv("OMP_NUM_THREADS") == nullptr)
-    changes.push_back("OMP_NUM_THREADS=" + text(cores_for_each(ranks)));
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+    for (const char* name : {"OMP_NUM_THREADS=", "DET_DEFAULT_THREADS="})
+      changes.push_back(name + text(cores_for_each(ranks)));
+  }
   if (det::needs_spin_count([](const char* name) { return std::getenv(name) != nullptr; }))
     changes.push_back("GOMP_SPINCOUNT=" + std::string(det::kSpinCount));
   if (!token.empty()) changes.push_back("DET_LAUNCH_TOKEN=" + token);

@@ -1,6 +1,5 @@
 #include "harness/src/trainer/graphed_step.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
@@ -9,6 +8,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "harness/src/checkpoint/generators.h"
 #include "harness/src/optim/device_step.h"
 
 namespace det {
@@ -56,23 +56,6 @@ class Gradients {
 };
 
 double norm_of(const torch::Tensor& tensor) { return tensor.to(torch::kDouble).norm().item<double>(); }
-
-/// Random state of the CPU and of a device.
-class RandomState {
- public:
-  explicit RandomState(const torch::Device& device) {
-    for (const torch::Device& one : {torch::Device(torch::kCPU), device}) {
-      at::Generator generator = at::globalContext().defaultGenerator(one);
-      kept_.emplace_back(generator, generator.get_state());
-    }
-  }
-  void restore() {
-    for (auto& [generator, state] : kept_) generator.set_state(state);
-  }
-
- private:
-  std::vector<std::pair<at::Generator, torch::Tensor>> kept_;
-};
 
 }  // namespace
 
@@ -139,6 +122,11 @@ Metrics GraphedStep::train(Batch& batch, const Train& train) {
         abandon("an option of an optimizer other than its learning rate has changed");
         break;
       }
+      if (const std::string name = moved_tensor(); !name.empty()) {
+        abandon(name +
+                " has other memory than in the recording; write to it with copy_() instead of set_data()");
+        break;
+      }
       if (!fits(batch)) return usual(batch, train);
       return stage_ == Stage::kTrusted ? repeat(batch) : compare(batch, train);
     case Stage::kOff:
@@ -150,6 +138,13 @@ Metrics GraphedStep::train(Batch& batch, const Train& train) {
 bool GraphedStep::matches_recording() const {
   return std::all_of(state_.gradients.stepping.begin(), state_.gradients.stepping.end(),
                      [](const Stepping& stepping) { return stepping.on_device->matches_recording(); });
+}
+
+std::string GraphedStep::moved_tensor() const {
+  const auto moved = std::find_if(memory_.begin(), memory_.end(), [](const Memory& memory) {
+    return memory.tensor.data_ptr() != memory.address;
+  });
+  return moved == memory_.end() ? "" : moved->name;
 }
 
 bool GraphedStep::fits(const Batch& batch) const {
@@ -169,7 +164,7 @@ void GraphedStep::record(const Batch& batch, const Train& train) {
   Gradients gradients(state_);
   // The recorded call of train_batch trains nothing: the random numbers that it draws on the CPU belong to
   // the next batch.
-  RandomState random(state_.run.device);
+  const GeneratorStates random(state_.run.device);
   mode_.recording = true;
   try {
     // Kept by the recorder, which may call it again.
@@ -187,6 +182,7 @@ void GraphedStep::record(const Batch& batch, const Train& train) {
   gradients.restore();
   random.restore();
   if (!reason.empty()) return abandon(reason);
+  for (const auto& [name, tensor] : changed_tensors()) memory_.push_back({name, tensor, tensor.data_ptr()});
   stage_ = Stage::kRecorded;
 }
 
@@ -205,7 +201,7 @@ Metrics GraphedStep::repeat(const Batch& batch) {
 /// Trains a batch as usual, after the recorded kernels have done the same to copies.
 Metrics GraphedStep::compare(Batch& batch, const Train& train) {
   const auto tensors = changed_tensors();
-  RandomState random(state_.run.device);
+  const GeneratorStates random(state_.run.device);
   std::vector<torch::Tensor> before, repeated;
   for (const auto& [name, tensor] : tensors) before.push_back(tensor.detach().clone());
   (void)repeat(batch);

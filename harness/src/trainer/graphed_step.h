@@ -48,7 +48,16 @@ class GraphedStep {
  private:
   enum class Stage { kWarmUp, kRecorded, kTrusted, kOff };
 
+  /// A tensor that the recorded kernels change, and its memory in the recording.
+  struct Memory {
+    std::string name;
+    torch::Tensor tensor;
+    const void* address;
+  };
+
   bool matches_recording() const;
+  /// The name of a tensor that a callback has given other memory since the recording, or "".
+  std::string moved_tensor() const;
   bool fits(const Batch& batch) const;
   Metrics usual(Batch& batch, const Train& train);
   void record(const Batch& batch, const Train& train);
@@ -65,6 +74,7 @@ class GraphedStep {
   int seen_ = 0;     ///< the last ones of them with the shape of inputs_
   Batch inputs_;     ///< read by the recorded kernels
   Metrics outputs_;  ///< written by them
+  std::vector<Memory> memory_;
   std::string reason_;
 };
 

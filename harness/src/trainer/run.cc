@@ -104,11 +104,16 @@ void configure(ContextState& state, const InitOptions& options) {
 }
 
 /// Sets the number of LibTorch threads. Some operators round differently for different numbers of threads, so
-/// exact mode uses one thread unless OMP_NUM_THREADS is set.
+/// exact mode uses one thread unless the user set OMP_NUM_THREADS. Our own programs set it too, to what they
+/// also put into DET_DEFAULT_THREADS.
 void set_threads(bool exact) {
-  const char* wanted = std::getenv("OMP_NUM_THREADS");
-  int threads = wanted != nullptr ? std::atoi(wanted) : cpu_count();
-  if (exact && wanted == nullptr) threads = 1;
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string wanted = variable("OMP_NUM_THREADS");
+  int threads = wanted.empty() ? cpu_count() : std::atoi(wanted.c_str());
+  if (exact && wanted == variable("DET_DEFAULT_THREADS")) threads = 1;
   at::set_num_threads(std::max(threads, 1));
 }
 

@@ -1,9 +1,7 @@
 #include "harness/src/trainer/sanity_check.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -46,23 +44,6 @@ bool evaluates_full_dataset(const Trial& trial) {
 #endif
 }
 
-GeneratorStates::GeneratorStates(const torch::Device& device) {
-  std::vector<torch::Device> devices{torch::Device(torch::kCPU)};
-  if (!device.is_cpu()) devices.push_back(device);
-  for (const torch::Device& one : devices) {
-    at::Generator generator = at::globalContext().defaultGenerator(one);
-    const std::lock_guard lock(generator.mutex());
-    states_.emplace_back(generator, generator.get_state());
-  }
-}
-
-void GeneratorStates::restore() const {
-  for (auto [generator, state] : states_) {
-    const std::lock_guard lock(generator.mutex());
-    generator.set_state(state);
-  }
-}
-
 ModelGuard::ModelGuard(const ContextState& state) : generators_(state.run.device) {
   const at::NoGradGuard no_grad;
   for (const auto& model : state.wrapped.models) {
@@ -76,11 +57,11 @@ ModelGuard::ModelGuard(const ContextState& state) : generators_(state.run.device
 ModelGuard::~ModelGuard() {
   const at::NoGradGuard no_grad;
   for (auto& [tensor, copy] : tensors_) tensor.copy_(copy);
-  generators_.restore();
 }
 
 void probe_checkpoint(const ContextState& state) {
   if (!state.run.distributed->is_chief()) return;
+  const GeneratorGuard unchanged(state.run.device);
   for (const auto& [name, callback] : state.wrapped.callbacks) (void)dump_json(callback->state_dict());
   const TrialInfo& info = state.run.info;
   constexpr char kWhat[] = "a checkpoint cannot be saved";

@@ -4,23 +4,14 @@
 
 #include <torch/types.h>
 
+#include <utility>
 #include <vector>
 
 #include "det/trial.h"
+#include "harness/src/checkpoint/generators.h"
 #include "harness/src/trainer/context_state.h"
 
 namespace det {
-
-/// Copies of the default random number generators of the CPU and of a device.
-class GeneratorStates {
- public:
-  explicit GeneratorStates(const torch::Device& device);
-  /// Sets the generators to the copies.
-  void restore() const;
-
- private:
-  std::vector<std::pair<at::Generator, torch::Tensor>> states_;
-};
 
 /// Copies of what a validation may change: parameters, buffers and generators. The destructor puts them back,
 /// so that training continues with the same bits. Costs the memory of the models until then.
@@ -31,7 +22,7 @@ class ModelGuard {
   ModelGuard(const ModelGuard&) = delete;
 
  private:
-  GeneratorStates generators_;
+  GeneratorGuard generators_;
   std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors_;  ///< in use, copy
 };
 

@@ -111,9 +111,8 @@ TrainStep::TrainStep(Trial& trial, TrialContext& context, DataLoader loader, boo
 TrainStep::~TrainStep() { state_.gradients.reducers.clear(); }
 
 void TrainStep::start(std::int64_t batch, bool resumed) {
-  // After a restore, positions the stream at the batch and drops values cached from the old weights.
+  // After a restore, positions the stream at the batch.
   if (batch != 0) stream_.emplace(loader_, training_spec(state_), batch);
-  for (Stepping& stepping : state_.gradients.stepping) stepping.fused->invalidate();
   state_.metric_reducers.reset(MetricReducers::Kind::kTraining);
   if (state_.gradients.cuda_graph) start_recording();
   if (state_.run.communicator == nullptr) return;

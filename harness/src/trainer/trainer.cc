@@ -127,7 +127,8 @@ class Fit {
     asking_for("the training metrics", step() - 1, Activity::Kind::kComputation);
     const Json metrics = train_->take_metrics();
     report("training", metrics);
-    if (state_.instruments.phases && step() > timed_from_) {
+    // A requested trace has a clock of its own, which reports nothing.
+    if (options_.profiling_enabled && state_.instruments.phases && step() > timed_from_) {
       state_.run.client->report_metrics("timing", step(),
                                         state_.instruments.phases->take(step() - timed_from_));
       timed_from_ = step();
@@ -168,11 +169,13 @@ class Fit {
     validation_wanted_ = false;
     Json metrics;
     bool wants_checkpoint = false;
+    bool together = state_.run.distributed->size() == 1;
     try {
       metrics = validation_->run(step(), options_.test_mode);
+      together = true;  // the metrics are equal on all ranks
       wants_checkpoint = checkpoint_wanted_for(metrics);
     } catch (...) {
-      const bool together = validation_->failed_together() || state_.run.distributed->size() == 1;
+      together = together || validation_->failed_together();
       if (together && state_.wrapped.callbacks.empty()) save_failed(before);
       throw;
     }
@@ -291,7 +294,8 @@ class Fit {
   bool restore(const std::string& directory) {
     if (directory.empty()) return false;
     asking_for("the checkpoint to start from");
-    const TrialState state = load_checkpoint(state_.run, state_.wrapped, directory);
+    const TrialState state =
+        load_checkpoint(state_.run, state_.wrapped, directory, state_.gradients.exact.has_value());
     result_.checkpoint = directory;
     if (state_.run.distributed->is_chief()) {
       std::printf("starting from checkpoint %s, %s\n", directory.c_str(),
@@ -391,6 +395,8 @@ class Fit {
     for (; count > 0; --count) {
       const std::string uuid = under_way_.front();
       under_way_.pop_front();
+      // The batch at which a checkpoint becomes durable depends on the speed of the storage.
+      const GeneratorGuard unchanged(state_.run.device);
       for_callbacks("on_checkpoint_upload_end", [&](Callback& c) { c.on_checkpoint_upload_end(uuid); });
     }
   }

@@ -98,7 +98,7 @@ TEST_CASE("training continues in C++ from a Python state, with Python's options"
   for (const std::string& kind : kKinds) {
     INFO(kind);
     Trial trial(kind);
-    apply_state(trial.run, trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
+    apply_state(trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"));
     trial.step();
     check_close(*trial.model, directory.path() + "/" + kind + ".next.pth");
   }
@@ -112,7 +112,7 @@ TEST_CASE("training continues in Python from a det state") {
     if (kind == "sgd") continue;  // it has no state
     INFO(kind);
     Trial trial(kind);
-    apply_state(trial.run, trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"), true, 3);
+    apply_state(trial.wrapped, pickle::load(directory.path() + "/" + kind + ".pth"));
     trial.step();
     pickle::save(collect_state(trial.wrapped, {generator_bytes(trial.run.device)}), ours);
     python({"continue", ours, next, kind});
@@ -149,9 +149,7 @@ TEST_CASE("Python's decoupled weight decay is AdamW's, and refused by other opti
                                                         {"nadam", true, false}}) {
     INFO(kind << " " << is_decoupled);
     Trial trial(kind);
-    const auto apply = [&] {
-      apply_state(trial.run, trial.wrapped, state_with(kind, is_decoupled), true, 3);
-    };
+    const auto apply = [&] { apply_state(trial.wrapped, state_with(kind, is_decoupled)); };
     if (is_taken)
       CHECK_NOTHROW(apply());
     else

@@ -142,7 +142,8 @@ TEST_CASE("a trial with any optimizer continues from its state bit for bit") {
     const std::string here = first.digest();
     first.train(3);
     const std::string expected = first.digest();
-    apply_state(second.run, second.wrapped, state, true, 5);
+    apply_state(second.wrapped, state);
+    apply_generators(torch::kCPU, 7, 0, state, 5);
     CHECK(second.digest() == here);
     second.train(3);
     CHECK(second.digest() == expected);
@@ -156,7 +157,7 @@ TEST_CASE("a state saved before the first step is restored as such") {
     optimize(first), optimize(second);
     const pickle::Value fresh = through_file(first.state());
     second.train(2);
-    apply_state(second.run, second.wrapped, fresh, true, 0);
+    apply_state(second.wrapped, fresh);
     CHECK(second.digest() == first.digest());
     second.train(1);
   }
@@ -170,7 +171,7 @@ TEST_CASE("the learning rate of a user's optimizer is part of the state") {
           : void(f->optimize(OwnAdam(f->model->parameters(), optim::AdamOptions(0.01))));
     }
     first.wrapped.optimizers[0]->param_groups()[0].options().set_lr(0.125);
-    apply_state(second.run, second.wrapped, through_file(first.state()), true, 0);
+    apply_state(second.wrapped, through_file(first.state()));
     CHECK(second.wrapped.optimizers[0]->param_groups()[0].options().get_lr() == 0.125);
   }
 }
@@ -197,22 +198,13 @@ TEST_CASE("schedules, callbacks and the loss scale are part of the state") {
   scaler["scale"] = 128.0;
   scaler["_growth_tracker"] = 17;
   first.wrapped.scaler->load_state_dict(scaler);
-  apply_state(second.run, second.wrapped, through_file(first.state()), false, 0);
+  apply_state(second.wrapped, through_file(first.state()));
   const LRScheduler& saved = *first.wrapped.lr_schedulers[0].scheduler;
   const LRScheduler& put = *second.wrapped.lr_schedulers[0].scheduler;
   CHECK(put.state_dict() == saved.state_dict());
   CHECK(put.get_last_lr() == std::vector<double>{0.25});
   CHECK(dynamic_cast<Counting&>(*second.wrapped.callbacks[0].second).count == 4);
   CHECK(second.wrapped.scaler->get_scale() == 128);
-}
-
-TEST_CASE("a state without generators leaves the generators unchanged") {
-  Fixture first(1), second(2);
-  const pickle::Value state = through_file(first.state());
-  torch::manual_seed(11);
-  const std::string before = generator_bytes(second.run.device);
-  apply_state(second.run, second.wrapped, state, false, 0);
-  CHECK(generator_bytes(second.run.device) == before);
 }
 
 TEST_CASE("every rank restores its own generator, and a new rank gets its own seed") {
@@ -270,8 +262,7 @@ TEST_CASE("a mismatch is reported by name") {
     second.wrapped.lr_schedulers.clear();
     expected = "it holds 1 learning-rate schedules, the trial wrapped 0";
   }
-  CHECK_THROWS_WITH(apply_state(second.run, second.wrapped, through_file(first.state()), true, 1),
-                    Catch::Contains(expected));
+  CHECK_THROWS_WITH(apply_state(second.wrapped, through_file(first.state())), Catch::Contains(expected));
 }
 
 TEST_CASE("the prefix of Python's data parallel wrapper is stripped") {

@@ -13,9 +13,10 @@
 namespace det {
 namespace {
 
-ProcessOptions program(const std::string& storage, int processes, const std::string& mode = "exact") {
+ProcessOptions program(const std::string& storage, int processes, const std::string& mode = "exact",
+                       int length = 60) {
   return {.argv = {DET_LAUNCH, "--nproc-per-node", std::to_string(processes), "--", DET_EXACT_TRIAL, storage,
-                   mode},
+                   mode, std::to_string(length)},
           .env = environment_with({"OMP_NUM_THREADS=1"}),
           .cwd = ""};
 }
@@ -69,6 +70,27 @@ TEST_CASE("training on one, two and four processes gives the same bits") {
   }
   CHECK(digests[0] == digests[1]);
   CHECK(digests[0] == digests[2]);
+}
+
+TEST_CASE("processes added before an epoch draw the numbers of the first one in hooks") {
+  const auto whole = TemporaryDirectory::create().value(), grown = TemporaryDirectory::create().value();
+  constexpr int kEpoch = 12;
+  REQUIRE(run_process(program(grown.path(), 1, "exact", kEpoch), {.timeout = std::chrono::seconds(120)})
+              .value()
+              .ok());
+  CHECK(digest_at_end(grown.path(), 4) == digest_at_end(whole.path(), 1));
+}
+
+TEST_CASE("a process computes with one thread unless the number is chosen") {
+  for (const std::string chosen : {"", "2"}) {
+    const auto storage = TemporaryDirectory::create().value();
+    ProcessOptions options = program(storage.path(), 1, "exact", 2);
+    options.env = environment_with(
+        {chosen.empty() ? "OMP_NUM_THREADS" : "OMP_NUM_THREADS=" + chosen, "DET_DEFAULT_THREADS"});
+    const ProcessResult result = run_process(options, {.timeout = std::chrono::seconds(120)}).value();
+    INFO(result.err);
+    CHECK_THAT(result.out, Catch::Contains("threads " + (chosen.empty() ? "1" : chosen) + "\n"));
+  }
 }
 
 TEST_CASE("two processes average gradients of a layer unfrozen in training, and validate the same model") {

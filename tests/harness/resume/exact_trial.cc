@@ -1,11 +1,11 @@
-// Program for exact_test: exact_trial STORAGE [MODE], as one of RANK/WORLD_SIZE processes. Under
+// Program for exact_test: exact_trial STORAGE [MODE [LENGTH]], as one of RANK/WORLD_SIZE processes. Under
 // `reproducibility: exact` it trains a channels-last convolution and a network with dropout, batch
 // statistics, a schedule, a learning rate set by hand, AdamW and a layer that is frozen at first. A second
-// network reads the first one's output after its step and steps its schedule by hand; a hook adds random
-// numbers to it. Every rank prints the SHA-256 of all weights, buffers, optimizer and schedule state, and of
-// a metric that depends on the order of validation batches. In the mode `fast`, weights and the buffers of
-// the last validation are hashed. In the mode `apart`, which is fast too, rank 1 trains the second network
-// only.
+// network reads the first one's output after its step and steps its schedule by hand; hooks add random
+// numbers to it. Every rank prints its number of threads, and the SHA-256 of all weights, buffers, optimizer
+// and schedule state, and of a metric that depends on the order of validation batches. In the mode `fast`,
+// weights and the buffers of the last validation are hashed. In the mode `apart`, which is fast too, rank 1
+// trains the second network only.
 #include <iostream>
 
 #include "common/crypto/digest.h"
@@ -17,15 +17,16 @@ namespace {
 
 using det::Json;
 
-/// Adds random numbers to a tensor after each epoch.
+/// Adds random numbers to a tensor before and after each epoch.
 class Jitter final : public det::Callback {
  public:
   explicit Jitter(torch::Tensor tensor) : tensor_(std::move(tensor)) {}
-  void on_training_epoch_end(int64_t) override {
-    tensor_.detach().add_(torch::rand(tensor_.sizes()), /*alpha=*/0.01);
-  }
+  void on_training_epoch_start(int64_t) override { shake(); }
+  void on_training_epoch_end(int64_t) override { shake(); }
 
  private:
+  void shake() { tensor_.detach().add_(torch::rand(tensor_.sizes()), /*alpha=*/0.01); }
+
   torch::Tensor tensor_;
 };
 
@@ -145,12 +146,14 @@ int main(int argc, char** argv) {
   return det::run(
       [&](det::TrialContext& context) {
         ExactTrial trial(context, mode == "apart");
-        const det::FitResult result = det::Trainer(trial, context)
-                                          .fit({.max_length = det::Batches(60),
-                                                .checkpoint_period = det::Batches(2),
-                                                .validation_period = det::Batches(20),
-                                                .reporting_period = det::Batches(5),
-                                                .latest_checkpoint = "latest"});
+        const det::FitResult result =
+            det::Trainer(trial, context)
+                .fit({.max_length = det::Batches(argc > 3 ? std::stoi(argv[3]) : 60),
+                      .checkpoint_period = det::Batches(2),
+                      .validation_period = det::Batches(20),
+                      .reporting_period = det::Batches(5),
+                      .latest_checkpoint = "latest"});
+        std::cout << "threads " << at::get_num_threads() << std::endl;
         det::Sha256 digest;
         if (is_exact) {
           add_bytes(digest,
