@@ -281,9 +281,10 @@ test('first values are out of sight, so that the last ones fill a third of the p
   const found = focusOf({ series: [run(1, falling), run(2, near)] });
   assert.deepEqual([found?.range, found?.beyond], [[0.2, 4.1], 9.1]);
   assert.equal(focusOf({ series: [run(1, [6, ...falling.slice(1)]), run(2, [6, ...near.slice(1)])] }), undefined, 'it would gain little');
-  // A run that is at its first part has only its last value always in sight.
+  // A run that is at its first part has its later half in sight; only its last value, if nothing would be out of sight then.
   const many = Array.from({ length: 31 }, (_, at) => 1 + 8 * 0.8 ** at);
   assert.equal(focusOf({ series: [run(1, many), run(2, many.map((value) => value + 0.1)), run(3, [9, 8, 7, 6, 5, 4])] })?.range[1], 4);
+  assert.equal(focusOf({ series: [run(1, many), run(2, many.map((value) => value + 0.1)), run(3, [9, 7, 5.5, 4.8, 4.3, 4])] })?.range[1], 4.8);
   // Runs with other last values: no more than needed.
   assert.deepEqual(focusOf({ series: [run(1, falling), run(2, [9, 5, 3, 3, 3, 3, 3, 3, 3, 3, 1.8])] }), { range: [0.2, 5], beyond: 9 });
   // A learning rate rises first: its peak is in sight.

@@ -5,8 +5,6 @@ import type { Panel } from './series';
 // With more trials the labels would be a second chart.
 const MAX_LABELED = 12;
 const MAX_CHARACTERS = 12;
-// In a chart with less room for its plot.
-export const FEW_CHARACTERS = 9;
 const LEAST_ALPHA = 0.8;
 const END_DOT = 2.5;
 const FONT = "600 11px 'Geist Variable', system-ui, sans-serif";
@@ -29,6 +27,9 @@ const ASIDE = 14;
 const FARTHER = [ASIDE, 28, 42];
 // Pixels between curves from which on they are apart enough.
 const APART = 3 * LINE;
+// Labels beside the plot this far from their ends, in pixels, say little about them: the first curves keep theirs, these at least.
+const FAR = 2 * LINE;
+const LEAST_BESIDE = 3;
 // Curves that are this close to each other, in pixels, lie on each other.
 const LYING = 1;
 // Curves that end this close to each other, in pixels, meet.
@@ -93,8 +94,8 @@ export function labeled<T extends { place: number; x: number }>(ends: readonly T
 
 // Tags that fit beside the plot. Long ones keep their end, which tells series apart: "sweep, paper" becomes "…paper". All as they are
 // if two would be equal.
-export function shortTags(tags: readonly string[], most = MAX_CHARACTERS): readonly string[] {
-  const short = tags.map((tag) => (tag.length <= most ? tag : `…${tag.slice(1 - most).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
+export function shortTags(tags: readonly string[]): readonly string[] {
+  const short = tags.map((tag) => (tag.length <= MAX_CHARACTERS ? tag : `…${tag.slice(1 - MAX_CHARACTERS).replace(/^.*[\s,_/.:-]+(?=\w{3})/, '')}`));
   return new Set(short).size < tags.length ? tags : short;
 }
 
@@ -172,11 +173,14 @@ function isFree<T extends End>({ placed, dots, width, height, covers }: Layout<T
   return isWithin && isOwn && !placed.some(isOver) && !covers(label, label.left, right, label.middle - half, label.middle + half);
 }
 
-// Labels of curves that reach the right edge of the plot, beside it in the order of their ends.
+// Labels of curves that reach the right edge of the plot, beside it in the order of their ends. The last ones are left out as
+// long as one is far from its end.
 function besidePlot<T extends End>(ends: readonly T[], width: number, height: number): (T & Label)[] {
   const isAbove = (a: T, b: T): number => (Math.abs(a.y - b.y) < SAME ? (a.before ?? a.y) - (b.before ?? b.y) : a.y - b.y);
   const column = [...ends].sort(isAbove);
   const middles = spread(column.map(({ y }) => y), height);
+  const isFar = column.some(({ y }, place) => Math.abs((middles[place] ?? y) - y) > FAR);
+  if (isFar && ends.length > LEAST_BESIDE) return besidePlot(ends.slice(0, -1), width, height);
   return column.map((end, place) => {
     const middle = middles[place] ?? end.y;
     return { ...end, left: width + GAP, middle, isJoined: Math.abs(middle - end.y) > JOINED };

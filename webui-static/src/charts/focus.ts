@@ -66,21 +66,14 @@ function noiseBand(series: Curves): number {
   return size(range);
 }
 
-// Undefined if all values are in sight. Noise fills a third of the plot at most. The last value of each lasting curve, also as it
-// is smoothed, and the best value of all, if the better direction is known, are never out of it; nor is the end of a curve behind
-// the others: a trial that a search stopped early does not vanish. Depends on the curves alone, so that each load of a page shows
-// them alike.
-export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
-  const series = whole(parts);
-  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
-  if (isOne || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
+// The value of a curve at half of its points.
+const halfOf = ({ y }: Curves[number]): number | null | undefined => y[y.length >> 1];
+
+// The range in which noise fills a third of the plot at most and these values are in sight; undefined if it gains little. `calm` has
+// the last values as they are smoothed.
+function focusWith(series: Curves, calm: ReadonlyMap<Curves[number], number | null | undefined>, smoothing: number, always: readonly (number | null | undefined)[]): Focus | undefined {
   const ends = axisOf(series);
-  // A group that ends early, such as that of a failed run, would keep the others from being told apart.
-  const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
-  const calm = new Map(series.map((one) => [one, smooth(one.y, smoothing)[one.y.length - 1]]));
-  const last = [...lasting, ...behind].map(lastOf);
-  const best = smallerIsBetter === undefined ? [] : lasting.map((one) => bestOf(one, smallerIsBetter));
-  const ranges = rangesFrom(series, ends, [...last, ...best, ...lasting.map((one) => calm.get(one))]);
+  const ranges = rangesFrom(series, ends, always);
   const long = reaching(series, ends, LONG);
   const spread = size(long.map((one) => calm.get(one)).reduce(joined, NONE));
   const noise = smoothing > 0 ? noiseBand(long) : 0;
@@ -91,6 +84,24 @@ export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | '
   const isHidden = ({ y }: Curves[number]): boolean => y.every((value) => value === null || value < low || value > high);
   const hidden = [...new Set(series.filter(isHidden).map(({ place }) => place))].filter((place) => series.every((one) => one.place !== place || isHidden(one)));
   return { range: found, beyond: most - high >= low - least ? most : least, ...(hidden.length > 0 ? { hidden } : {}) };
+}
+
+// Undefined if all values are in sight. The last value of each lasting curve, also as it is smoothed, and the best value of all, if
+// the better direction is known, are never out of it; nor is the end of a curve behind the others: a trial that a search stopped
+// early does not vanish. So is the later half of each lasting curve, where that leaves others to be cropped: a run that began late
+// has the values there that others have first. Depends on the curves alone, so that each load of a page shows them alike.
+export function focusOf({ series: parts, behind = [] }: Pick<Panel, 'series' | 'behind'>, smallerIsBetter?: boolean, smoothing = 0): Focus | undefined {
+  const series = whole(parts);
+  const isOne = series.every(({ trial }) => trial === series[0]?.trial);
+  if (isOne || !series.some(({ x }) => x.length >= LEAST_POINTS)) return undefined;
+  const ends = axisOf(series);
+  // A group that ends early, such as that of a failed run, would keep the others from being told apart.
+  const lasting = series.filter((one) => one.low === undefined || endOf(one) >= ends[0] + EARLY * size(ends));
+  const calm = new Map(series.map((one) => [one, smooth(one.y, smoothing)[one.y.length - 1]]));
+  const last = [...lasting, ...behind].map(lastOf);
+  const best = smallerIsBetter === undefined ? [] : lasting.map((one) => bestOf(one, smallerIsBetter));
+  const always = [...last, ...best, ...lasting.map((one) => calm.get(one))];
+  return focusWith(series, calm, smoothing, [...always, ...lasting.map(halfOf)]) ?? focusWith(series, calm, smoothing, always);
 }
 
 // Points of a curve that are looked at, at least. Changes are noise from this part of the differences on, or, of one run, from

@@ -4,7 +4,7 @@ import { axisNumber, axisTexts, digits } from '../format';
 import { faint, seriesColors, themeColor } from '../colors';
 import { hovered } from '../workbench/selection';
 import { drawBehind, withPale } from './behind';
-import { drawEnds, FEW_CHARACTERS, idBeside, roomFor, shortTags } from './ends';
+import { drawEnds, idBeside, roomFor, shortTags } from './ends';
 import { isBanded, isLoud, isOfOne, judged, placeOfBest, styleOf } from './facts';
 import type { Focus } from './focus';
 import type { Resize } from './Grip';
@@ -32,8 +32,8 @@ const WHOLE_STEPS = Array.from({ length: 13 }, (_, power) => [1, 2, 2.5, 5].map(
 const LEAST_ZOOM = 8;
 
 // Opacity of a band and of its edges, which tell bands that overlap apart. That of unsmoothed lines.
-const BAND = 0.12;
-const EDGE = 0.2;
+const BAND = 0.14;
+const EDGE = 0.45;
 const RAW = 0.12;
 const RAW_OF_ONE = 0.4;
 // Means of groups are this much wider than curves of runs, and dashed where some of these have ended.
@@ -252,7 +252,7 @@ function hoverLabel({ panel, tags = [] }: Pick<ChartProps, 'panel' | 'tags'>, at
   return isBanded(panel) ? label : `${idBeside(label, tags[place])} ${label}`.trim();
 }
 
-// Charts that are narrower have tags at the pointer in place of names, which a table or a key has, and shorter tags.
+// Charts that are narrower have tags at the pointer in place of names, which a table or a key has.
 const NARROW = 480;
 
 // The values at the pointer, which is at this x; `focused` is the index of the curve that is pointed at.
@@ -368,7 +368,8 @@ export function options(props: ChartProps, width: number, hover: ShowHover, rang
   const colors = colorsOf(props);
   const [card, plain] = [themeColor('--card'), themeColor('--text-dim')];
   const count = panel.series.length;
-  const ends = shortTags(tags, width < NARROW ? FEW_CHARACTERS : undefined);
+  // The names of groups would take a third of a narrow chart; their key is above the charts.
+  const ends = isBanded(panel) && width < NARROW ? [] : shortTags(tags);
   const tagRoom = roomFor(ends);
   const { lines, bands } = linesOf(props, colors, card);
   return {

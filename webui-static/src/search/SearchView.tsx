@@ -1,6 +1,6 @@
 // A search: one chart per bracket ("schedule"), in which every trial is a line through its validations, and the rungs
 // ("stages") at which trials are compared. The metric over the length of training, or the length over time. A search without
-// brackets has one chart with the metric over time and the best value so far: panel Curves has it over the length.
+// brackets has one chart with the best value of each trial over time, and the best so far: panel Curves has all values.
 import * as api from '../api';
 import { paths, useQuery } from '../address';
 import type { Brackets } from '../calls/brackets';
@@ -88,8 +88,19 @@ function placesOf(points: readonly Report[], over: Over, { latest, scale, values
   return points.flatMap((point) => (point.value === undefined || !values ? [] : [{ x: xOf(part(point), width), y: yOf(share(values, point.value), height) }]));
 }
 
+// The place of the best value; undefined without values. Pixels count from the top.
+const bestPlace = (places: readonly Place[], smallerIsBetter: boolean): Place | undefined =>
+  places.reduce<Place | undefined>((best, one) => (best === undefined || (smallerIsBetter ? one.y > best.y : one.y < best.y) ? one : best), undefined);
+
+// The place of the best value of each trial: over time it is marked, and the way to it is pale.
+const marksOf = (lines: ReadonlyMap<number, readonly Place[]>, smallerIsBetter: boolean): Map<number, readonly Place[]> =>
+  new Map([...lines].flatMap(([id, places]) => {
+    const best = bestPlace(places, smallerIsBetter);
+    return best ? [[id, [best]] as const] : [];
+  }));
+
 interface IdsProps extends Pick<LaneProps, 'painting' | 'height'>, Pick<AxesProps, 'width'> {
-  lines: ReadonlyMap<number, readonly Place[]>;
+  lines: ReadonlyMap<number, readonly Place[]>; // the last place of each has the id
   bests: readonly Place[]; // the corners of their line
   named: readonly number[];
   mayCover: boolean; // lines, where there is no free place
@@ -142,6 +153,7 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
   // Steps: the best value stays until a better one, the last one to the right end.
   const bestPlaces = placesOf(bests.map((one) => ({ ...one, length: 0 })), over, ranges, width, height);
   const bestLine = bestPlaces.flatMap((one, at): Place[] => [one, { x: bestPlaces[at + 1]?.x ?? width - RIGHT, y: one.y }]);
+  const marks = over === 'metric' ? marksOf(places, smallerIsBetter) : undefined;
   const gray = painting.byMetric ? 0 : lines.filter(({ trial }) => !painting.isDrawn(trial.id)).length;
   const axes = { lane, unit, latest, scale, values, width, height };
   const most = Math.max(0, ...lane.rungs.map(({ length }) => length));
@@ -176,7 +188,8 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
             </span>
           )}
           {isCropped && <Drawn text="cropped" title="The first values are out of sight" other={{ y: 'all' }} offer="show all values" />}
-          {bests.length > 0 && <span>line in steps: best so far</span>}
+          {bests.length > 0 && <span>dots: best of each trial</span>}
+          {bests.length > 0 && <span>line: best so far</span>}
           {gray > 0 && <span>gray: {counted(gray, 'other')}</span>}
         </span>
       </figcaption>
@@ -194,10 +207,10 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
           <g clip-path={isCropped ? 'url(#in-sight)' : undefined}>
             <polyline class="front" points={bestLine.map(({ x, y }) => `${x},${y}`).join(' ')} />
             {painting.order(lines.map(({ trial }) => trial)).map(({ id }) => (
-              <TrialLine key={id} id={id} places={places.get(id) ?? []} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
+              <TrialLine key={id} id={id} places={places.get(id) ?? []} best={marks?.get(id)} isStopped={lane.title !== '' && stopped.has(id)} over={over} painting={painting} />
             ))}
           </g>
-          {roomFor(named.map(String), 1) > 0 && <Ids lines={places} bests={bestLine} named={named} mayCover={over !== 'metric'} painting={painting} width={width} height={height} />}
+          {roomFor(named.map(String), 1) > 0 && <Ids lines={marks ?? places} bests={bestLine} named={named} mayCover={over !== 'metric'} painting={painting} width={width} height={height} />}
           {lane.title !== '' && over === 'time' && <Stages lane={lane} scale={scale} height={height} />}
         </svg>
       </div>
@@ -206,11 +219,21 @@ function Picture({ lane, lines, bests, isCropped, unit, over, latest, scale, val
   );
 }
 
+interface TrialLineProps extends Pick<LaneProps, 'over' | 'painting'> {
+  id: number;
+  places: readonly Place[];
+  best: readonly Place[] | undefined; // in place of the other dots
+  isStopped: boolean;
+}
+
 // Dots are reports; of a run that is not drawn the last one. A bar marks the end of a trial that its search stopped.
-function TrialLine({ id, places, isStopped, over, painting }: { id: number; places: readonly Place[]; isStopped: boolean; over: Over; painting: Painting }) {
+function TrialLine({ id, places, best, isStopped, over, painting }: TrialLineProps) {
   const paint = painting.of(id);
   const isPointed = hovered.value === id ? 'pointed' : '';
   const end = places[places.length - 1];
+  const isDrawn = painting.byMetric || painting.isDrawn(id);
+  const dots = best ?? places.slice(over === 'time' ? 1 : 0).slice(isDrawn ? 0 : -1);
+  const radius = !best ? 2 : isDrawn ? 4 : 3;
   // Across the direction in which the length grows.
   const [dx, dy] = over === 'time' ? [STOP, 0] : [0, STOP];
   return (
@@ -221,11 +244,11 @@ function TrialLine({ id, places, isStopped, over, painting }: { id: number; plac
       onPointerEnter={() => (hovered.value = id)}
       onPointerLeave={() => (hovered.value = undefined)}
     >
-      <polyline {...paint} class={`line ${paint.class} ${isPointed}`} points={places.map(({ x, y }) => `${x},${y}`).join(' ')}>
+      <polyline {...paint} class={`line ${best ? 'course' : ''} ${paint.class} ${isPointed}`} points={places.map(({ x, y }) => `${x},${y}`).join(' ')}>
         <title>trial {id}</title>
       </polyline>
-      {places.slice(over === 'time' ? 1 : 0).slice(painting.byMetric || painting.isDrawn(id) ? 0 : -1).map(({ x, y }, at) => (
-        <circle key={at} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={2} />
+      {dots.map(({ x, y }, at) => (
+        <circle key={at} {...paint} class={`dot ${paint.class}`} cx={x} cy={y} r={radius} />
       ))}
       {isStopped && end && <line {...paint} class={`stop ${paint.class}`} x1={end.x - dx} x2={end.x + dx} y1={end.y - dy} y2={end.y + dy} />}
     </a>
